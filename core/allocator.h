@@ -1,0 +1,91 @@
+// The public C++ interface: a stream-ordered allocator of device memory over one huge address reservation.
+//
+//   auto driver = expanse::LoadCudaDriver();               // or a simulator's driver()
+//   auto allocator = expanse::Allocator::Create(*driver, {});
+//   auto block = (*allocator)->Allocate(expanse::MiB(64), stream);
+//   ... launch kernels on `stream` with block->ptr() ...
+//   (*allocator)->Free(*block);                            // ordered after what `stream` was given so far
+//
+// Thread-safety: every function may be called from any thread at any time.
+// Host memory: running out of host memory is fatal.
+// Synchronisation: a request that memory at hand serves makes no driver call. Otherwise it makes driver calls, which
+// may block inside the driver; only when memory is short does it wait for queued work, and then for no more than
+// the work that holds what is missing.
+
+#ifndef EXPANSE_CORE_ALLOCATOR_H_
+#define EXPANSE_CORE_ALLOCATOR_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/options.h"
+#include "core/stats.h"
+#include "vmm/driver.h"
+#include "vmm/units.h"
+
+namespace expanse {
+
+// Every block begins at a multiple of this and is rounded up to a multiple of it, as PyTorch's are.
+inline constexpr Bytes kBlockAlignment = Bytes(512);
+
+class Allocator {
+ public:
+  // Retains the device's primary context and reserves addresses; no physical memory is taken.
+  //
+  // Errors: INVALID_ARGUMENT naming the option and what was expected; UNIMPLEMENTED where the device has no virtual
+  // memory management; RESOURCE_EXHAUSTED where not even one device memory of addresses could be reserved.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Allocator>> Create(const Driver& driver,
+                                                                         const AllocatorOptions& options);
+
+  // Waits for queued work that may use this memory, gives everything back, live blocks included, and releases the
+  // context. Never throws and never ends the process; what the driver refuses to take back stays with it.
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // Memory for `size` bytes, to be used by work on `stream`, aligned to kBlockAlignment. Contents are undefined.
+  // A size of 0 is INVALID_ARGUMENT, as is one larger than the device could ever hold, which needs no driver call.
+  // RESOURCE_EXHAUSTED: the message says what was asked, what is live, cached and free on the device, the largest free
+  // range, and why reclaim could not help. Nothing is lost by a failure.
+  // O(log free blocks) where memory at hand fits; otherwise driver calls in proportion to the chunks that are missing.
+  [[nodiscard]] absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream);
+
+  // Frees a block; work already queued on its own stream may still use it. `address` is what Allocate returned.
+  // INVALID_ARGUMENT, and nothing changes, for any other address: null, foreign, interior or already freed.
+  // Never waits. O(log free blocks); no driver call unless RecordUse named other streams.
+  absl::Status Free(DeviceAddress address);
+
+  // The same, for a block whose last use was queued on `stream`, which may differ from the one it was allocated for.
+  // If it differs, the memory is reused only once the work queued there so far is complete: one event is recorded.
+  absl::Status Free(DeviceAddress address, StreamHandle stream);
+
+  // Tells that work on `stream`, another one than the block was allocated for, uses the block. Its memory is then not
+  // reused before the work queued on `stream` at the time of Free is complete. Makes no driver call.
+  absl::Status RecordUse(DeviceAddress address, StreamHandle stream);
+
+  // Must be called before the program destroys a stream that it allocated for, freed on or recorded, after its last
+  // work was queued: the driver may give the next stream the same handle. Blocks allocated for it stay valid.
+  absl::Status OnStreamDestroyed(StreamHandle stream);
+
+  // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle, least
+  // recently freed first. Never waits for queued work: memory that it may still use is left. Returns the bytes released.
+  [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target);
+
+  // O(1) but for a lock.
+  [[nodiscard]] Stats GetStats() const;
+  // Sets the peak of every figure to its current value.
+  void ResetPeaks();
+
+  // OK, or INTERNAL naming the first inconsistency. O(everything); for tests.
+  [[nodiscard]] absl::Status CheckInvariants() const;
+
+ private:
+  class Impl;
+  explicit Allocator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_ALLOCATOR_H_

@@ -1,0 +1,34 @@
+// What an allocator can be told. Every default is meant to be right: no option has to be set to avoid running out of
+// memory.
+
+#ifndef EXPANSE_CORE_OPTIONS_H_
+#define EXPANSE_CORE_OPTIONS_H_
+
+#include <optional>
+
+#include "vmm/units.h"
+
+namespace expanse {
+
+// When no mapped memory fits a request: create chunks, or move idle ones there first. docs/design.md has the policies.
+enum class Growth {
+  kLazy,    // create chunks until the limit or the device refuses, then move
+  kFrugal,  // move idle chunks first, create only what is then still missing
+};
+
+struct AllocatorOptions {
+  DeviceOrdinal device;
+  // Size of a chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity where
+  // that is larger.
+  std::optional<Bytes> chunk_size;
+  // The most physical memory the allocator may hold. None: whatever the device gives.
+  std::optional<Bytes> limit;
+  Growth growth = Growth::kLazy;
+  // Addresses reserved at creation, in multiples of the device's memory, rounded up to a power of two bytes. Halved
+  // down to 1 while the driver refuses.
+  int address_space_multiple = 8;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_OPTIONS_H_
