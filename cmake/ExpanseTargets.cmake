@@ -26,6 +26,10 @@ function(expanse_component name)
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:expanse_flags> ${arg_DEPS})
 endfunction()
 
+# What CI builds for the thread sanitizer and for fuzzing, without the rest.
+add_custom_target(threads_tests)
+add_custom_target(fuzzers)
+
 # expanse_test(NAME SOURCES ... [DEPS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest binary and its ctest entry.
 # A test that runs threads carries the label `threads`: those run under the thread sanitizer in CI.
 function(expanse_test name)
@@ -41,6 +45,9 @@ function(expanse_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threads_tests ${name})
+  endif()
 endfunction()
 
 # expanse_fuzzer(NAME SOURCE file [DEPS ...]): a libFuzzer target with EXPANSE_FUZZ, and otherwise a test that runs it
@@ -60,4 +67,5 @@ function(expanse_fuzzer name)
   endif()
   target_link_libraries(${name} PRIVATE expanse_flags ${arg_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+  add_dependencies(fuzzers ${name})
 endfunction()
