@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "vmm/units.h"
 
 namespace expanse::bench {
@@ -22,17 +23,22 @@ enum class TraceOp : uint8_t {
 
 struct TraceEvent {
   TraceOp op;
-  int32_t stream = 0;   // small integers, 0 the default stream
-  uint32_t block = 0;   // index of the block from 0 in order of allocation; for kMark the index into `labels`
-  uint64_t value = 0;   // kAllocate: bytes asked for; kWork: microseconds
+  int32_t stream = 0;  // small integers, 0 the default stream
+  uint32_t block = 0;  // index of the block from 0 in order of allocation; for kMark the index into `labels`
+  uint64_t value = 0;  // kAllocate: bytes asked for; kWork: microseconds
+
+  friend bool operator==(const TraceEvent& a, const TraceEvent& b) {
+    return a.op == b.op && a.stream == b.stream && a.block == b.block && a.value == b.value;
+  }
+  friend bool operator!=(const TraceEvent& a, const TraceEvent& b) { return !(a == b); }
 };
 
 // A well-formed trace: every free, use and work names a live block. Readers guarantee it; Validate checks it.
 struct Trace {
-  std::string name;                    // the file it came from, or what generated it
+  std::string name;  // the file it came from, or what generated it
   std::vector<TraceEvent> events;
-  std::vector<std::string> labels;     // of marks, in order
-  std::vector<uint64_t> ids;           // by block: the id that the file gave it
+  std::vector<std::string> labels;  // of marks, in order
+  std::vector<uint64_t> ids;        // by block: the id that the file gave it
   // Columns after the fourth, kept as read: by event index, each beginning with a comma. Empty where there are none.
   std::vector<std::string> extra_columns;
   std::vector<std::string> extra_header;
@@ -49,15 +55,27 @@ struct TraceSummary {
   uint64_t uses = 0;
   uint64_t work = 0;
   uint64_t waits = 0;
-  uint64_t streams = 0;          // distinct streams of allocations
-  Bytes peak_live;               // bytes asked for
-  Bytes peak_allocated;          // each block rounded up to 512 bytes
-  uint64_t peak_event = 0;       // 0-based among allocations and frees
+  uint64_t streams = 0;     // distinct streams of allocations
+  Bytes peak_live;          // bytes asked for
+  Bytes peak_allocated;     // each block rounded up to 512 bytes
+  uint64_t peak_event = 0;  // 0-based among allocations and frees
   Bytes largest_block;
   uint64_t live_blocks_at_end = 0;
   Bytes live_at_end;
 };
 
+// PyTorch's allocator, and ours, hand out multiples of this: what peak_allocated rounds to.
+inline constexpr Bytes kTraceRounding(512);
+
+// The most that may be live at once, each block rounded up; keeps every sum of sizes far from wrapping.
+inline constexpr Bytes kMaxLiveBytes(uint64_t{1} << 62);
+
+// OK when the trace is well-formed: blocks are numbered from 0 in order of allocation, marks in order of labels; every
+// free, use and work names a live block; ids are unique among live blocks; sizes are at least 1, streams not negative;
+// at most kMaxLiveBytes are live. Otherwise kInvalidArgument naming the event (0-based) and the value. O(events).
+[[nodiscard]] absl::Status Validate(const Trace& trace);
+
+// `trace` must be well-formed. O(events).
 [[nodiscard]] TraceSummary Summarize(const Trace& trace);
 
 }  // namespace expanse::bench
