@@ -133,7 +133,12 @@ struct Uuid {
 static_assert(sizeof(Uuid) == 16);
 
 enum StreamFlags : unsigned { kStreamDefault = 0, kStreamNonBlocking = 1 };
-enum EventFlags : unsigned { kEventDefault = 0, kEventBlockingSync = 1, kEventDisableTiming = 2, kEventInterprocess = 4 };
+enum EventFlags : unsigned {
+  kEventDefault = 0,
+  kEventBlockingSync = 1,
+  kEventDisableTiming = 2,
+  kEventInterprocess = 4
+};
 enum CaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureInvalidated = 2 };
 enum CaptureMode : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
 

@@ -138,6 +138,9 @@ class ChunkPool {
   absl::Status CreateOne(Bytes size);
   absl::Status ReleaseOne(ChunkId id);
   void SetState(ChunkId id, ChunkState state);
+  // Adds a chunk in its state to the totals and lists, and takes it out again.
+  void Count(ChunkId id);
+  void Uncount(ChunkId id);
 
   const Device& device_;
   ChunkPoolOptions options_;

@@ -71,6 +71,7 @@ class Device {
 
   Driver driver_;
   DeviceOrdinal ordinal_;
+  abi::Device device_ = 0;
   abi::Context context_ = nullptr;  // null until retained
   Bytes total_memory_;
   Bytes granularity_;

@@ -45,7 +45,8 @@ struct Driver {
 [[nodiscard]] absl::StatusOr<Driver> LoadCudaDriver(const std::string& path = "libcuda.so.1");
 
 // Turns a driver result into a status. `kSuccess` is OK. The message has the driver's name for the error, its number,
-// and `call`, which is the call with its arguments: "cuMemCreate(size=2097152, device=0): CUDA_ERROR_OUT_OF_MEMORY (2)".
+// and `call`, which is the call with its arguments: "cuMemCreate(size=2097152, device=0): CUDA_ERROR_OUT_OF_MEMORY
+// (2)".
 //
 // The codes, which callers may rely on:
 //   out of memory                                             RESOURCE_EXHAUSTED

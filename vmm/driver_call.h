@@ -8,18 +8,17 @@
 #ifndef EXPANSE_VMM_DRIVER_CALL_H_
 #define EXPANSE_VMM_DRIVER_CALL_H_
 
-#include <string_view>
-
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "vmm/driver.h"
 
 namespace expanse {
 
 // ToStatus for a call that failed, with `arguments` between the parentheses after the entry point's name.
 [[nodiscard]] absl::Status FailedCallStatus(const Driver& driver, abi::Result result, EntryPoint entry_point,
-                                            std::string_view arguments);
+                                            absl::string_view arguments);
 
 // The status of a call; `arguments` are joined as absl::StrCat does.
 template <typename... Arguments>

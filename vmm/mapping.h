@@ -52,7 +52,8 @@ class MapTransaction {
   [[nodiscard]] absl::Span<const QuarantinedMapping> quarantined() const { return quarantined_; }
 
  private:
-  absl::Status SetAccess(AddressRange run);
+  absl::StatusOr<ChunkId> MapOne(DeviceAddress address, Bytes size) const;
+  absl::Status SetAccess(AddressRange run) const;
   void Undo();
 
   ChunkPool& pool_;

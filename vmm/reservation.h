@@ -18,9 +18,9 @@ class Reservation {
   // be mapped. Costs no device memory. One driver call. RESOURCE_EXHAUSTED when no such range is left; an answer that
   // is not aligned is given back and INTERNAL.
   [[nodiscard]] static absl::StatusOr<Reservation> Reserve(const Driver& driver, Bytes size, Bytes alignment);
-  // Tries `wanted`, then half of it, and so on, rounded up to `alignment`, but never less than `at_least`, which is
-  // tried last. Any refusal leads to the next attempt, because drivers disagree on the code for a range they cannot
-  // give. When all are refused: the code of the last refusal, and a message that lists what was tried.
+  // Tries `wanted`, then half of it, and so on, rounded up to `alignment`; never less than `at_least`, which is tried
+  // last. RESOURCE_EXHAUSTED, listing what was tried, when the driver has no room for any of them; an error that says
+  // something else than that ends the attempts at once.
   [[nodiscard]] static absl::StatusOr<Reservation> ReserveWithFallback(const Driver& driver, Bytes wanted,
                                                                        Bytes at_least, Bytes alignment);
   // Gives the range back, and ignores what the driver answers: a range with live mappings stays reserved.

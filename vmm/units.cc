@@ -20,7 +20,9 @@ std::string ToString(Bytes size) {
   return absl::StrFormat("%.2f %s (%d bytes)", scaled, kUnits[unit], size.count());
 }
 
-std::string ToString(ChunkCount count) { return absl::StrCat(count.count(), count.count() == 1 ? " chunk" : " chunks"); }
+std::string ToString(ChunkCount count) {
+  return absl::StrCat(count.count(), count.count() == 1 ? " chunk" : " chunks");
+}
 
 std::string ToString(DeviceAddress address) { return absl::StrFormat("0x%x", address.value()); }
 

@@ -72,7 +72,9 @@ constexpr Bytes TiB(uint64_t n) { return Bytes(n << 40); }
 
 // `size` rounded up, or down, to a multiple of `unit`, which need not be a power of two but must not be zero.
 // Rounding up a size within `unit` of 2^64 wraps: callers bound sizes first.
-constexpr Bytes RoundUp(Bytes size, Bytes unit) { return Bytes((size.count() + unit.count() - 1) / unit.count() * unit.count()); }
+constexpr Bytes RoundUp(Bytes size, Bytes unit) {
+  return Bytes((size.count() + unit.count() - 1) / unit.count() * unit.count());
+}
 constexpr Bytes RoundDown(Bytes size, Bytes unit) { return Bytes(size.count() / unit.count() * unit.count()); }
 constexpr bool IsMultipleOf(Bytes size, Bytes unit) { return size.count() % unit.count() == 0; }
 
@@ -119,7 +121,9 @@ struct AddressRange {
 
   [[nodiscard]] constexpr DeviceAddress end() const { return begin + size; }
   [[nodiscard]] constexpr bool Contains(DeviceAddress a) const { return a >= begin && a - begin < size; }
-  [[nodiscard]] constexpr bool Contains(AddressRange other) const { return other.begin >= begin && other.end() <= end(); }
+  [[nodiscard]] constexpr bool Contains(AddressRange other) const {
+    return other.begin >= begin && other.end() <= end();
+  }
   [[nodiscard]] constexpr bool Overlaps(AddressRange other) const { return begin < other.end() && other.begin < end(); }
   friend constexpr bool operator==(AddressRange a, AddressRange b) { return a.begin == b.begin && a.size == b.size; }
   friend constexpr bool operator!=(AddressRange a, AddressRange b) { return !(a == b); }
