@@ -15,6 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "vmm/abi.h"
+#include "vmm/sim/clock_slots.h"
+#include "vmm/sim/handle_values.h"
 #include "vmm/sim/interval_map.h"
 #include "vmm/sim/race_detector.h"
 #include "vmm/sim/vector_clock.h"
@@ -187,15 +189,9 @@ class Timeline {
     VirtualTime end{};
     friend bool operator==(const Use& a, const Use& b) { return a.work == b.work && a.end == b.end; }
   };
-  // A clock slot whose stream was destroyed while the host did not know its work to be complete.
-  struct RetiredSlot {
-    uint32_t slot = 0;
-    uint64_t last_tick = 0;
-  };
 
   StreamId NewStream(abi::Context context, bool legacy, bool blocking, abi::Stream handle);
   void DropStream(StreamId id);
-  void ForgetHandle(abi::Stream handle);
   // Makes `stream.last` come after all that an action on the stream waits for implicitly.
   void BeginAction(Stream& stream);
   QueuedWork Queue(StreamId stream, VirtualTime duration, VirtualTime until, absl::Span<const WorkAccess> accesses,
@@ -204,8 +200,6 @@ class Timeline {
   // The host learns that everything before `point` is complete.
   void HostSees(const Point& point);
   VirtualTime WaitFor(const Point& point);
-  uint32_t TakeSlot();
-  void ReuseKnownSlots();
 
   VirtualTime now_{};
   VirtualTime latest_end_{};
@@ -219,15 +213,9 @@ class Timeline {
   absl::flat_hash_map<abi::Stream, StreamId> streams_by_handle_;
   absl::flat_hash_map<abi::Event, Event> events_;
 
-  // Handle values: the free ones, most recently freed last, and the next one never used.
-  std::vector<abi::Stream> free_stream_handles_;
-  std::vector<abi::Event> free_event_handles_;
-  uint64_t next_handle_;
-
-  // Clock slots: `slot_count_` in all, each a live stream's, retired, or free with its last tick known to the host.
-  uint32_t slot_count_ = 0;
-  std::vector<uint32_t> free_slots_;
-  std::vector<RetiredSlot> retired_slots_;
+  HandleValues<abi::Stream> stream_handles_{1};
+  HandleValues<abi::Event> event_handles_{2};
+  ClockSlots slots_;
 
   IntervalMap<Use> pending_;  // By address; may hold complete work until swept.
   size_t sweep_pending_at_ = 64;
