@@ -24,8 +24,8 @@ struct AllocatorFigures {
   Bytes pending;    // freed, but a stream may still use it
   Bytes reserved;   // physical memory held
   Bytes peak_live, peak_allocated, peak_pending, peak_reserved;
-  std::optional<Bytes> peak_address_space;      // absent where addresses come with the memory
-  std::optional<uint64_t> chunks_created;       // absent for allocators without chunks
+  std::optional<Bytes> peak_address_space;  // absent where addresses come with the memory
+  std::optional<uint64_t> chunks_created;   // absent for allocators without chunks
   std::optional<uint64_t> chunks_moved;
 };
 
@@ -55,12 +55,11 @@ struct BenchAllocatorOptions {
 // "expanse", "naive", "caching", "preallocated", "per-stream-segments": the order in which the tool lists them.
 [[nodiscard]] std::vector<std::string_view> BenchAllocatorNames();
 
-// NOT_FOUND for an unknown name, listing the known ones; UNIMPLEMENTED for driver-pool, whose entry points the simulated
-// driver lacks; else what creating it returned. The driver is initialised by the caller. Retains the primary context
-// of the device and makes it current on the calling thread where driver calls need that.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<BenchAllocator>> CreateBenchAllocator(std::string_view name,
-                                                                                   const Driver& driver,
-                                                                                   const BenchAllocatorOptions& options);
+// NOT_FOUND for an unknown name, listing the known ones; UNIMPLEMENTED for driver-pool, whose entry points the
+// simulated driver lacks; else what creating it returned. The driver is initialised by the caller. Retains the primary
+// context of the device and makes it current on the calling thread where driver calls need that.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<BenchAllocator>> CreateBenchAllocator(
+    std::string_view name, const Driver& driver, const BenchAllocatorOptions& options);
 
 }  // namespace expanse::bench
 
