@@ -5,10 +5,10 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "vmm/units.h"
 
 namespace expanse::bench {
@@ -37,7 +37,7 @@ class InputDecoder {
 
   // The next bytes of the file. kInvalidArgument names the file and the offset in it where the gzip stream is corrupt;
   // kResourceExhausted says that the contents exceed `max_size`. After an error the decoder is of no further use.
-  [[nodiscard]] absl::Status Feed(std::string_view bytes);
+  [[nodiscard]] absl::Status Feed(absl::string_view bytes);
 
   // The contents, once the whole file was fed. kInvalidArgument when the gzip stream stops short.
   [[nodiscard]] absl::StatusOr<Input> Finish();
@@ -45,8 +45,8 @@ class InputDecoder {
  private:
   class Inflater;
 
-  [[nodiscard]] absl::Status Decode(std::string_view bytes);
-  [[nodiscard]] absl::Status Append(std::string_view text);
+  [[nodiscard]] absl::Status Decode(absl::string_view bytes);
+  [[nodiscard]] absl::Status Append(absl::string_view text);
 
   const Bytes max_size_;
   Input input_;

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "bench/trace/trace.h"
 #include "vmm/units.h"
 
@@ -41,14 +41,14 @@ struct MemoryHistory {
 };
 
 // The mark between blocks that were live before the log begins and the log itself.
-inline constexpr std::string_view kPrologueMark = "prologue_end";
+inline constexpr absl::string_view kPrologueMark = "prologue_end";
 
 // The trace of a history. Blocks that the log frees without having allocated them, and blocks live at its end that it
 // never mentions, were live before: they are allocated first, in order of address, and closed by kPrologueMark. A block
 // lives until its kFreeCompleted. Streams become small integers in order of appearance, 0 staying 0. What does not fit
 // together (frees lost or doubled) is mended as docs/trace_format.md says and told in `warnings`. kInvalidArgument when
 // the result is not well-formed: more than kMaxLiveBytes live. O(events), and a sort of the prologue.
-[[nodiscard]] absl::StatusOr<Trace> TraceFromHistory(const MemoryHistory& history, std::string_view name,
+[[nodiscard]] absl::StatusOr<Trace> TraceFromHistory(const MemoryHistory& history, absl::string_view name,
                                                      std::vector<std::string>& warnings);
 
 }  // namespace expanse::bench

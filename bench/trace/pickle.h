@@ -13,11 +13,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace expanse::bench {
 
@@ -50,7 +50,7 @@ class PickleValue {
   [[nodiscard]] std::optional<int64_t> AsInt64() const;
   [[nodiscard]] std::optional<uint64_t> AsUint64() const;
   [[nodiscard]] std::optional<double> AsDouble() const;
-  [[nodiscard]] std::optional<std::string_view> AsString()
+  [[nodiscard]] std::optional<absl::string_view> AsString()
       const;  // the bytes of a str, UTF-8 as far as the file is honest
 
   // Items of a list, tuple or set; entries of a dict, each counted as often as it was set. 0 for all else.
@@ -62,6 +62,7 @@ class PickleValue {
  private:
   friend class Pickle;
   friend class PickleCursor;
+  friend class PickleMachine;
   PickleValue(const Pickle* pickle, uint32_t node) : pickle_(pickle), node_(node) {}
 
   const Pickle* pickle_;
@@ -90,14 +91,14 @@ class Pickle {
  public:
   // Parses `data`, which must outlive the result. kInvalidArgument names `name`, the byte offset, the opcode, and what
   // was expected. O(length of data).
-  [[nodiscard]] static absl::StatusOr<Pickle> Parse(std::string_view data, std::string_view name);
+  [[nodiscard]] static absl::StatusOr<Pickle> Parse(absl::string_view data, absl::string_view name);
 
   [[nodiscard]] PickleValue root() const { return PickleValue(this, root_); }
   // Bytes up to and including the end of the pickle; what follows is not looked at.
   [[nodiscard]] size_t consumed() const { return consumed_; }
 
   // Whether `data` begins as a pickle of protocol 2 or above does.
-  [[nodiscard]] static bool LooksLikePickle(std::string_view data);
+  [[nodiscard]] static bool LooksLikePickle(absl::string_view data);
 
  private:
   friend class PickleMachine;
@@ -135,9 +136,9 @@ class Pickle {
     uint32_t size_ = 0;
   };
 
-  explicit Pickle(std::string_view data) : data_(data) {}
+  explicit Pickle(absl::string_view data) : data_(data) {}
 
-  std::string_view data_;
+  absl::string_view data_;
   Arena<Node> nodes_;
   Arena<Link> links_;
   uint32_t root_ = 0;
