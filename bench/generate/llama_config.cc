@@ -88,9 +88,8 @@ double LargestTensorBound(const LlamaConfig& c) {
 }  // namespace
 
 absl::Status Validate(const LlamaConfig& config) {
-  absl::Status status = CheckRanges(config);
-  status.Update(CheckDivisions(config));
-  if (!status.ok()) return status;
+  if (absl::Status status = CheckRanges(config); !status.ok()) return status;
+  if (absl::Status status = CheckDivisions(config); !status.ok()) return status;
   const double events = EventsBound(config);
   if (events > static_cast<double>(kMaxGeneratedEvents)) {
     return UnexpectedOption("steps", config.steps,

@@ -162,8 +162,7 @@ TEST(LlamaShapes, KeyHeadsFewerThanRanksAreCopied) {
   EXPECT_EQ(ActivationSizes(m, 4096).key, Bytes(uint64_t{2} * 4096 * 128));
 }
 
-// Lengths of the sequences, one for each embedding that a one-chunk model computes: its token ids are 8 bytes a token,
-// the only block of that size class that follows a mark or a free.
+// Lengths of the sequences, one for each embedding that a one-chunk model computes.
 std::vector<uint64_t> EmbeddedLengths(const Trace& trace) {
   std::vector<uint64_t> lengths;
   for (size_t i = 0; i + 1 < trace.events.size(); ++i) {
@@ -237,7 +236,13 @@ TEST(LlamaVaryingLengths, NeverFallBelowTheirMultiple) {
   const absl::StatusOr<Trace> trace = GenerateLlama(config);
   ASSERT_TRUE(trace.ok()) << trace.status();
   const std::vector<uint64_t> lengths = EmbeddedLengths(*trace);
-  EXPECT_EQ(std::set<uint64_t>(lengths.begin(), lengths.end()), (std::set<uint64_t>{1024, 2048, 3072, 4096}));
+  // Half of what is drawn from 1 to 4096 lies below 2048, and is rounded to 1024 from either side.
+  int shortest = 0;
+  for (const uint64_t length : lengths) {
+    ASSERT_TRUE(length == 1024 || length == 2048 || length == 3072 || length == 4096) << length;
+    shortest += length == 1024 ? 1 : 0;
+  }
+  EXPECT_NEAR(shortest, 250, 60);  // more than five standard deviations
 }
 
 TEST(LlamaVaryingLengths, SendTheShapeBeforeEachReceive) {
