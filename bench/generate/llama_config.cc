@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/generate/option_error.h"
+#include "bench/generate/trace_builder.h"
 
 namespace expanse::bench {
 namespace {

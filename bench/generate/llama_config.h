@@ -57,9 +57,6 @@ struct LlamaConfig {
   uint64_t seed = 0;  // of the varying lengths
 };
 
-// The most events that a generator makes: the whole trace is held in memory.
-inline constexpr uint64_t kMaxGeneratedEvents = 100'000'000;
-
 // OK, or INVALID_ARGUMENT naming the option as the command line spells it, its value and what was expected. What passes
 // divides where the schedule needs it to, gives no tensor of zero bytes, and overflows nowhere. Shares of heads, ffn
 // and vocab that tp does not divide are rounded down. O(1).

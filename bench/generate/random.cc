@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/generate/llama_config.h"
 #include "bench/generate/option_error.h"
 #include "bench/generate/rng.h"
 #include "bench/generate/trace_builder.h"

@@ -15,6 +15,9 @@
 
 namespace expanse::bench {
 
+// The most events that a generator makes: the whole trace is held in memory.
+inline constexpr uint64_t kMaxGeneratedEvents = 100'000'000;
+
 // A block of the trace being built: blocks are numbered in order of allocation, and the number is also its id.
 class BlockId {
  public:
