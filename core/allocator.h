@@ -69,7 +69,8 @@ class Allocator {
   absl::Status OnStreamDestroyed(StreamHandle stream);
 
   // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle, least
-  // recently freed first. Never waits for queued work: memory that it may still use is left. Returns the bytes released.
+  // recently freed first. Never waits for queued work: memory that it may still use is left. Returns the bytes
+  // released.
   [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target);
 
   // O(1) but for a lock.

@@ -25,7 +25,7 @@ struct Stats {
   Figure pinned;         // bytes that may not move
   Figure address_space;  // reserved addresses
 
-  uint64_t allocations = 0;         // requests served
+  uint64_t allocations = 0;  // requests served
   uint64_t frees = 0;
   uint64_t failed_allocations = 0;  // requests refused as out of memory
   uint64_t live_blocks = 0;

@@ -1,0 +1,94 @@
+#include "core/allocator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/allocator_impl.h"
+
+namespace expanse {
+namespace {
+
+absl::Status Forked() {
+  return absl::FailedPreconditionError(
+      "this process was forked after the allocator was made: no driver call works here; make an allocator in a process "
+      "that was started afresh");
+}
+
+absl::Status Validate(const AllocatorOptions& options, const Device& device, Bytes chunk_size) {
+  if (chunk_size.is_zero() || !IsMultipleOf(chunk_size, device.granularity()) || chunk_size > device.total_memory()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "chunk_size is ", ToString(chunk_size), ", expected a multiple of the device's granularity of ",
+        ToString(device.granularity()), " that its memory of ", ToString(device.total_memory()), " holds"));
+  }
+  if (options.limit && *options.limit < chunk_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("limit is ", ToString(*options.limit), ", expected at least one chunk of ", ToString(chunk_size)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Allocator>> Allocator::Create(const Driver& driver, const AllocatorOptions& options) {
+  if (options.address_space_multiple < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address_space_multiple is ", options.address_space_multiple, ", expected at least 1"));
+  }
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver, options.device);
+  if (!device.ok()) return device.status();
+  const Bytes chunk_size = options.chunk_size.value_or(std::max(MiB(2), (*device)->granularity()));
+  if (const absl::Status status = Validate(options, **device, chunk_size); !status.ok()) return status;
+  auto impl = std::make_unique<Impl>(*std::move(device), options, chunk_size);
+  if (const absl::Status status = impl->ReserveAddresses(); !status.ok()) return status;
+  return std::unique_ptr<Allocator>(new Allocator(std::move(impl)));
+}
+
+Allocator::Allocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Allocator::~Allocator() {
+  // In a forked child there is nothing to give back, and no lock or driver call is safe.
+  if (impl_->forked()) (void)impl_.release();
+}
+
+absl::StatusOr<DeviceAddress> Allocator::Allocate(Bytes size, StreamHandle stream) {
+  if (impl_->forked()) return Forked();
+  return impl_->Allocate(size, stream);
+}
+
+absl::Status Allocator::Free(DeviceAddress address) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->Free(address, std::nullopt);
+}
+
+absl::Status Allocator::Free(DeviceAddress address, StreamHandle stream) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->Free(address, stream);
+}
+
+absl::Status Allocator::RecordUse(DeviceAddress address, StreamHandle stream) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->RecordUse(address, stream);
+}
+
+absl::Status Allocator::OnStreamDestroyed(StreamHandle stream) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->OnStreamDestroyed(stream);
+}
+
+absl::StatusOr<Bytes> Allocator::Trim(Bytes target) {
+  if (impl_->forked()) return Forked();
+  return impl_->Trim(target);
+}
+
+Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->GetStats(); }
+
+void Allocator::ResetPeaks() {
+  if (!impl_->forked()) impl_->ResetPeaks();
+}
+
+absl::Status Allocator::CheckInvariants() const {
+  return impl_->forked() ? absl::OkStatus() : impl_->CheckInvariants();
+}
+
+}  // namespace expanse

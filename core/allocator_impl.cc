@@ -1,0 +1,251 @@
+#include "core/allocator_impl.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/scoped_context.h"
+
+namespace expanse {
+namespace {
+
+constexpr Bytes kNoLimit = Bytes(std::numeric_limits<uint64_t>::max());
+
+const char* Describe(BlockState state) {
+  switch (state) {
+    case BlockState::kHole:
+      return "nothing is mapped there";
+    case BlockState::kFree:
+      return "it is free memory: freed before, or never handed out";
+    case BlockState::kUsed:
+      return "it lies inside a live block";
+    case BlockState::kPending:
+      return "it was freed before, and another stream may still use it";
+    case BlockState::kQuarantined:
+      return "it is quarantined after a failed driver call";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& options, Bytes chunk_size)
+    : device_(std::move(device)),
+      options_(options),
+      addresses_(*device_, chunk_size, ProcessAddressBudget()),
+      supply_(*device_, chunk_size, options.limit.value_or(kNoLimit), ProcessHandleBudget()),
+      events_(*device_),
+      grower_(supply_, idle_queue_, options.growth) {}
+
+// Unmapping takes effect at once, whatever is queued: everything that may touch this memory must be over. If the driver
+// cannot say so any more, nothing can be waited for.
+Allocator::Impl::~Impl() {
+  const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
+  if (context.ok()) (void)device_->driver().ctx_synchronize();
+}
+
+absl::Status Allocator::Impl::ReserveAddresses() {
+  MutexLock lock(mu_);
+  const absl::Status status = addresses_.ReserveFirst(options_.address_space_multiple);
+  UpdateFigures();
+  return status;
+}
+
+absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle stream) {
+  if (size.is_zero()) return absl::InvalidArgumentError("asked for 0 bytes, expected at least 1");
+  if (size > device_->total_memory()) {
+    return absl::InvalidArgumentError(absl::StrCat("asked for ", ToString(size),
+                                                   ", which is more than the device's memory of ",
+                                                   ToString(device_->total_memory())));
+  }
+  const Request request{size, RoundUp(size, kBlockAlignment), StreamKey::Of(stream)};
+  MutexLock lock(mu_);
+  Block* block = SetFor(request).free_index.BestFit(request.rounded);
+  if (block != nullptr) {
+    block->segment->Take(block, block->begin, request.rounded);
+  } else {
+    absl::StatusOr<Block*> found = AllocateSlowly(request);
+    UpdateFigures();
+    if (!found.ok()) return found.status();
+    block = *found;
+  }
+  HandOut(block, size);
+  return block->begin;
+}
+
+SegmentSet& Allocator::Impl::SetFor(const Request& request) {
+  return streams_.FindOrAdd(request.stream).set(SizeClassOf(request.rounded));
+}
+
+void Allocator::Impl::HandOut(Block* block, Bytes asked) {
+  block->requested = asked;
+  live_.emplace(block->begin, block);
+  live_bytes_.Add(asked);
+  allocated_.Add(block->size);
+  ++counts_.allocations;
+  UpdateFigures();
+}
+
+absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHandle> stream) {
+  MutexLock lock(mu_);
+  const absl::StatusOr<Block*> found = FindLive(address);
+  if (!found.ok()) return found.status();
+  Block* block = *found;
+  const std::shared_ptr<StreamState>& own = block->segment->heap()->stream();
+
+  std::vector<std::shared_ptr<StreamState>> users;
+  if (block->users != nullptr) users = std::move(*block->users);
+  if (stream) {
+    const std::shared_ptr<StreamState>& last = streams_.FindOrAdd(StreamKey::Of(*stream)).stream();
+    if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
+  }
+  block->users.reset();
+  live_.erase(address);
+  live_bytes_.Subtract(block->requested);
+  allocated_.Subtract(block->size);
+  ++counts_.frees;
+
+  PendingBlock pending{block, {}, 0};
+  for (std::shared_ptr<StreamState>& user : users) {
+    // If the driver will not record an event, the epoch stays open, and whoever needs the memory tries again.
+    uint64_t epoch = user->current_epoch();
+    if (!user->detached()) (void)user->Close(events_, *device_);
+    if (!user->IsComplete(epoch)) pending.tickets.push_back(Ticket{std::move(user), epoch});
+  }
+  if (pending.tickets.empty()) {
+    ReleaseBlock(block);
+  } else {
+    pending.number = ++frees_numbered_;
+    block->segment->SetPending(block);
+    pending_.Add(block->size);
+    pending_queue_.Push(std::move(pending));
+    // Driver calls are being made anyway: see what is complete by now, at one query a free beyond those that pay.
+    CompletionCheck completion(events_, *device_);
+    for (Block* done : pending_queue_.TakeCompleteAtFront(completion)) SettlePending(done);
+  }
+  UpdateFigures();
+  return absl::OkStatus();
+}
+
+void Allocator::Impl::ReleaseBlock(Block* block) {
+  const uint64_t epoch = block->segment->heap()->stream()->current_epoch();
+  block->segment->Release(block, FreeStamp{++frees_numbered_, epoch});
+}
+
+void Allocator::Impl::SettlePending(Block* block) {
+  pending_.Subtract(block->size);
+  ReleaseBlock(block);
+}
+
+absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stream) {
+  MutexLock lock(mu_);
+  const absl::StatusOr<Block*> found = FindLive(address);
+  if (!found.ok()) return found.status();
+  Block* block = *found;
+  const std::shared_ptr<StreamState>& user = streams_.FindOrAdd(StreamKey::Of(stream)).stream();
+  if (user == block->segment->heap()->stream()) return absl::OkStatus();
+  if (block->users == nullptr) block->users = std::make_unique<std::vector<std::shared_ptr<StreamState>>>();
+  if (std::find(block->users->begin(), block->users->end(), user) == block->users->end()) block->users->push_back(user);
+  return absl::OkStatus();
+}
+
+absl::Status Allocator::Impl::OnStreamDestroyed(StreamHandle stream) {
+  const StreamKey key = StreamKey::Of(stream);
+  MutexLock lock(mu_);
+  StreamHeap* heap = streams_.Find(key);
+  if (heap == nullptr) return absl::OkStatus();
+  const absl::Status status = heap->stream()->Detach(events_, *device_);
+  streams_.Retire(key);
+  DropEmptySegments(/*of_live_streams=*/false);
+  return status;
+}
+
+absl::StatusOr<Bytes> Allocator::Impl::Trim(Bytes target) {
+  MutexLock lock(mu_);
+  const Bytes before = supply_.pool().bytes();
+  if (before <= target) return Bytes();
+  const uint64_t excess = RoundUp(before - target, supply_.chunk_size()) / supply_.chunk_size();
+  absl::Status status = supply_.Release(excess).status;
+  const uint64_t released = (before - supply_.pool().bytes()) / supply_.chunk_size();
+  if (released < excess) {
+    CompletionCheck completion(events_, *device_);
+    const ChunkProgress unmapped = grower_.MakeSpare(excess - released, completion);
+    status.Update(unmapped.status);
+    status.Update(supply_.Release(unmapped.chunks.count()).status);
+    status.Update(completion.status());
+  }
+  DropEmptySegments(/*of_live_streams=*/false);
+  UpdateFigures();
+  if (!status.ok()) return status;
+  return before - supply_.pool().bytes();
+}
+
+absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {
+  const auto it = live_.find(address);
+  if (it != live_.end()) return it->second;
+  std::string found = address.is_null() ? "it is null" : "it is not in any range of this allocator";
+  for (StreamHeap* heap : streams_.Heaps()) {
+    for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
+      for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) {
+        if (!segment->range().Contains(address)) continue;
+        const Block* block = segment->Find(address);
+        found = absl::StrCat(Describe(block->state), " (", ToString(block->range()), ")");
+      }
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("address ", ToString(address), " is not a live block: ", found));
+}
+
+void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
+  if (!of_live_streams && streams_.retired() == 0) return;
+  bool compacted = false;
+  for (StreamHeap* heap : streams_.Heaps()) {
+    if (!of_live_streams && !heap->stream()->detached()) continue;
+    for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
+      std::vector<std::unique_ptr<Segment>>& segments = heap->set(size_class).segments;
+      for (size_t i = segments.size(); i > 0; --i) {
+        const Segment& segment = *segments[i - 1];
+        if (!segment.IsEmpty()) continue;
+        // The queue's stale extents may still name the segment.
+        if (!std::exchange(compacted, true)) idle_queue_.Compact();
+        addresses_.Give(Slab{segment.range(), &segment.reservation()});
+        segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(i - 1));
+      }
+    }
+  }
+  streams_.ForgetEmptyRetired();
+}
+
+void Allocator::Impl::UpdateFigures() {
+  reserved_.Set(supply_.pool().bytes());
+  idle_.Set(supply_.chunk_size() * (idle_queue_.idle_slots() + supply_.spare()));
+  address_space_.Set(addresses_.reserved());
+}
+
+Stats Allocator::Impl::GetStats() const {
+  MutexLock lock(mu_);
+  Stats stats = counts_;
+  stats.live = live_bytes_.figure();
+  stats.allocated = allocated_.figure();
+  stats.pending = pending_.figure();
+  stats.reserved = reserved_.figure();
+  stats.idle = idle_.figure();
+  stats.address_space = address_space_.figure();
+  stats.live_blocks = live_.size();
+  stats.chunks_created = supply_.pool().created().count();
+  stats.chunks_released = supply_.pool().released().count();
+  stats.chunks_moved = grower_.moved();
+  stats.chunks_quarantined = supply_.pool().chunks(ChunkState::kQuarantined).count();
+  return stats;
+}
+
+void Allocator::Impl::ResetPeaks() {
+  MutexLock lock(mu_);
+  for (FigureCounter* figure : {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &address_space_}) {
+    figure->ResetPeak();
+  }
+}
+
+}  // namespace expanse

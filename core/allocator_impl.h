@@ -1,0 +1,110 @@
+// The allocator behind the public interface: all its parts under one lock.
+
+#ifndef EXPANSE_CORE_ALLOCATOR_IMPL_H_
+#define EXPANSE_CORE_ALLOCATOR_IMPL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/address_space.h"
+#include "core/allocator.h"
+#include "core/block.h"
+#include "core/chunk_supply.h"
+#include "core/completion.h"
+#include "core/figure_counter.h"
+#include "core/fork_guard.h"
+#include "core/grower.h"
+#include "core/idle_queue.h"
+#include "core/pending_queue.h"
+#include "core/stream_heap.h"
+#include "vmm/device.h"
+#include "vmm/event.h"
+#include "vmm/mutex.h"
+
+namespace expanse {
+
+// `mu_` guards everything but the device, which is immutable, and the fork guard. It is held across driver calls, but
+// never while waiting for queued work.
+class Allocator::Impl {
+ public:
+  // `options` are valid and complete: see Allocator::Create.
+  Impl(std::unique_ptr<Device> device, const AllocatorOptions& options, Bytes chunk_size);
+  ~Impl();
+
+  [[nodiscard]] absl::Status ReserveAddresses();
+  [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
+
+  absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream);
+  // Without a stream: the one that the block was allocated for.
+  absl::Status Free(DeviceAddress address, std::optional<StreamHandle> stream);
+  absl::Status RecordUse(DeviceAddress address, StreamHandle stream);
+  absl::Status OnStreamDestroyed(StreamHandle stream);
+  absl::StatusOr<Bytes> Trim(Bytes target);
+  Stats GetStats() const;
+  void ResetPeaks();
+  absl::Status CheckInvariants() const;
+
+ private:
+  struct Request {
+    Bytes asked;
+    Bytes rounded;
+    StreamKey stream;
+  };
+
+  // --- allocator_impl.cc: the fast paths and the books
+  SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives the slabs of segments back in which nothing is left: those of destroyed streams, or all.
+  void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UpdateFigures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- reclaim.cc: what happens when no free block fits
+  absl::StatusOr<Block*> AllocateSlowly(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Block*> TryOnce(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Block*> GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CouldEverFit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Ticket> OldestIncomplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits, with the lock released meanwhile, until something more is complete. False if nothing is left to wait for.
+  absl::StatusOr<bool> WaitForMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WaitForContext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status OutOfMemory(const Request& request, const absl::Status& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<Device> device_;
+  const AllocatorOptions options_;
+  const ForkGuard fork_guard_;
+  mutable Mutex mu_;
+  // In this order: chunks are unmapped before their addresses are given back, and the segments go first of all.
+  AddressSpace addresses_ ABSL_GUARDED_BY(mu_);
+  ChunkSupply supply_ ABSL_GUARDED_BY(mu_);
+  EventPool events_ ABSL_GUARDED_BY(mu_);
+  BlockArena arena_ ABSL_GUARDED_BY(mu_);
+  IdleQueue idle_queue_ ABSL_GUARDED_BY(mu_);
+  Grower grower_ ABSL_GUARDED_BY(mu_);
+  StreamRegistry streams_ ABSL_GUARDED_BY(mu_);
+  PendingQueue pending_queue_ ABSL_GUARDED_BY(mu_);
+  // Every used block by its begin.
+  absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
+  uint64_t frees_numbered_ ABSL_GUARDED_BY(mu_) = 0;
+
+  FigureCounter live_bytes_ ABSL_GUARDED_BY(mu_);
+  FigureCounter allocated_ ABSL_GUARDED_BY(mu_);
+  FigureCounter pending_ ABSL_GUARDED_BY(mu_);
+  FigureCounter reserved_ ABSL_GUARDED_BY(mu_);
+  FigureCounter idle_ ABSL_GUARDED_BY(mu_);
+  FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
+  // The counters of Stats that nobody else keeps.
+  Stats counts_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_ALLOCATOR_IMPL_H_

@@ -1,0 +1,113 @@
+// The allocator as a whole: whether its parts agree with each other.
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/allocator_impl.h"
+
+namespace expanse {
+namespace {
+
+absl::Status CheckEqual(const char* what, uint64_t kept, uint64_t counted) {
+  if (kept == counted) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": kept ", kept, ", counted ", counted));
+}
+
+// Sums over all segments.
+struct Sums {
+  Bytes used, pending, free, requested, addresses;
+  uint64_t mapped = 0;
+  uint64_t idle = 0;
+  uint64_t blocks = 0;
+  uint64_t used_blocks = 0;
+
+  void Add(const Segment& segment) {
+    used += segment.BytesIn(BlockState::kUsed);
+    pending += segment.BytesIn(BlockState::kPending);
+    free += segment.BytesIn(BlockState::kFree);
+    addresses += segment.range().size;
+    mapped += segment.MappedSlots();
+    idle += segment.IdleSlots();
+    for (const Block* block = segment.first_block(); block != nullptr; block = block->next) {
+      ++blocks;
+      if (block->state != BlockState::kUsed) continue;
+      ++used_blocks;
+      requested += block->requested;
+    }
+  }
+};
+
+absl::Status CheckChunks(const Segment& segment, const ChunkPool& pool) {
+  const uint64_t slots = segment.range().size / segment.chunk_size();
+  for (uint64_t slot = 0; slot < slots; ++slot) {
+    const ChunkId chunk = segment.chunk(slot);
+    if (chunk.is_none()) continue;
+    if (pool.state(chunk) != ChunkState::kMapped || pool.range(chunk).begin != segment.AddressOf(slot)) {
+      return absl::InternalError(absl::StrCat("the chunk of slot ", slot, " is not mapped there"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Allocator::Impl::CheckInvariants() const {
+  MutexLock lock(mu_);
+  absl::Status status = supply_.CheckInvariants();
+  status.Update(idle_queue_.CheckInvariants());
+  Sums sums;
+  const ChunkPool& pool = supply_.pool();
+  for (StreamHeap* heap : streams_.Heaps()) {
+    status.Update(heap->stream()->CheckInvariants());
+    for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
+      const SegmentSet& set = heap->set(size_class);
+      status.Update(set.free_index.CheckInvariants());
+      Bytes free;
+      for (const std::unique_ptr<Segment>& segment : set.segments) {
+        if (segment->heap() != heap) status.Update(absl::InternalError("a segment is in another stream's heap"));
+        status.Update(segment->CheckInvariants());
+        status.Update(CheckChunks(*segment, pool));
+        free += segment->BytesIn(BlockState::kFree);
+        sums.Add(*segment);
+        for (const Block* block = segment->first_block(); block != nullptr; block = block->next) {
+          if (block->state != BlockState::kUsed) continue;
+          const auto it = live_.find(block->begin);
+          if (it == live_.end() || it->second != block || RoundUp(block->requested, kBlockAlignment) != block->size) {
+            status.Update(
+                absl::InternalError(absl::StrCat("the used block ", ToString(block->range()), " is not live")));
+          }
+        }
+      }
+      status.Update(CheckEqual("bytes in a free index", set.free_index.bytes().count(), free.count()));
+    }
+  }
+  Bytes queued;
+  for (const PendingBlock& pending : pending_queue_.blocks()) {
+    queued += pending.block->size;
+    if (pending.block->state != BlockState::kPending)
+      status.Update(absl::InternalError("a queued block is not pending"));
+  }
+  const Bytes chunk_size = supply_.chunk_size();
+  status.Update(CheckEqual("live bytes", live_bytes_.current().count(), sums.requested.count()));
+  status.Update(CheckEqual("allocated bytes", allocated_.current().count(), sums.used.count()));
+  status.Update(CheckEqual("pending bytes", pending_.current().count(), sums.pending.count()));
+  status.Update(CheckEqual("queued pending bytes", queued.count(), sums.pending.count()));
+  status.Update(CheckEqual("live blocks", live_.size(), sums.used_blocks));
+  status.Update(CheckEqual("blocks", arena_.in_use(), sums.blocks));
+  status.Update(CheckEqual("mapped chunks", pool.chunks(ChunkState::kMapped).count(), sums.mapped));
+  status.Update(CheckEqual("idle slots", idle_queue_.idle_slots(), sums.idle));
+  status.Update(CheckEqual("reserved bytes", reserved_.current().count(), pool.bytes().count()));
+  status.Update(
+      CheckEqual("idle bytes", idle_.current().count(), (chunk_size * (sums.idle + supply_.spare())).count()));
+  status.Update(CheckEqual("handed out addresses",
+                           (addresses_.slab_size() * addresses_.slabs_at_hand() + sums.addresses).count(),
+                           addresses_.slabs().count()));
+  // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use, idle or quarantined.
+  const Bytes partly_used = sums.free - chunk_size * sums.idle;
+  const Bytes accounted =
+      sums.used + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
+  status.Update(CheckEqual("reserved bytes against their uses", pool.bytes().count(), accounted.count()));
+  return status;
+}
+
+}  // namespace expanse

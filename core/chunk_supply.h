@@ -1,0 +1,73 @@
+// Physical memory of one allocator: a chunk pool that also draws on the process-wide handle budget.
+
+#ifndef EXPANSE_CORE_CHUNK_SUPPLY_H_
+#define EXPANSE_CORE_CHUNK_SUPPLY_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "core/budget.h"
+#include "vmm/chunk_pool.h"
+#include "vmm/device.h"
+#include "vmm/units.h"
+
+namespace expanse {
+
+// All chunks have one size. Invariant: the budget has as many handles taken for it as the pool holds chunks.
+// Guarded by the allocator's lock.
+class ChunkSupply {
+ public:
+  // `device` and `budget` must outlive it.
+  ChunkSupply(const Device& device, Bytes chunk_size, Bytes limit, Budget& budget);
+  // Unmaps and releases everything. The reservations must still be there.
+  ~ChunkSupply();
+  ChunkSupply(const ChunkSupply&) = delete;
+  ChunkSupply& operator=(const ChunkSupply&) = delete;
+
+  [[nodiscard]] Bytes chunk_size() const { return chunk_size_; }
+  [[nodiscard]] ChunkPool& pool() { return pool_; }
+  [[nodiscard]] const ChunkPool& pool() const { return pool_; }
+  // Chunks of the process's handle budget that nobody has.
+  [[nodiscard]] uint64_t handles_left() const { return budget_.left(); }
+
+  [[nodiscard]] uint64_t spare() const { return pool_.spare(chunk_size_).count(); }
+  // How many chunks limit and budget still allow; the device may have fewer.
+  [[nodiscard]] uint64_t Creatable() const;
+  // Creates up to `count` spare chunks; stops at the first refusal and says how many there are. One driver call each.
+  [[nodiscard]] ChunkProgress Create(uint64_t count);
+  // Releases up to `count` spare chunks. One driver call each.
+  ChunkProgress Release(uint64_t count);
+
+  // Whether the device refused to create a chunk although limit and budget allowed it, and nothing suggests by now that
+  // it would not refuse again: no chunk was created or released since, and no more than kRefusalAge calls of
+  // AgeRefusal have passed.
+  [[nodiscard]] bool refused() const { return refusal_age_ > 0; }
+  void AgeRefusal() {
+    if (refusal_age_ > 0) --refusal_age_;
+  }
+
+  // Whether chunks were released since the last NoteSynchronized: drivers may count such memory as free only after
+  // the context was synchronised.
+  [[nodiscard]] bool released_since_sync() const { return pool_.released() != released_at_sync_; }
+  void NoteSynchronized() {
+    released_at_sync_ = pool_.released();
+    refusal_age_ = 0;
+  }
+
+  [[nodiscard]] absl::Status CheckInvariants() const { return pool_.CheckInvariants(); }
+
+ private:
+  // A device that was full when asked is asked again after this many growths at the latest: another process may have
+  // given memory back. Low enough to notice within a training step, high enough that asking costs little.
+  static constexpr int kRefusalAge = 64;
+
+  const Bytes chunk_size_;
+  Budget& budget_;
+  ChunkPool pool_;
+  int refusal_age_ = 0;
+  ChunkCount released_at_sync_;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_CHUNK_SUPPLY_H_

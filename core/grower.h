@@ -1,0 +1,67 @@
+// Puts memory behind addresses: the growth of a segment set, out of spare, created and moved chunks.
+
+#ifndef EXPANSE_CORE_GROWER_H_
+#define EXPANSE_CORE_GROWER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/chunk_supply.h"
+#include "core/completion.h"
+#include "core/growth_window.h"
+#include "core/idle_queue.h"
+#include "core/options.h"
+#include "core/segment.h"
+
+namespace expanse {
+
+// Growth takes exactly the chunks that are missing: spare ones first; then `lazy` creates until limit or device refuse
+// and moves what is still missing, and `frugal` moves first and creates what is still missing. A device that refused
+// lately is asked last.
+//
+// Moving takes idle chunks that the device is done with, least recently freed first, whatever stream and size class
+// they served: they are unmapped there and mapped here.
+//
+// Each growth is a transaction. After a failure the window is as it was; chunks that were created for it are spare and
+// counted in `created_for_failed`, for the caller to use in another attempt or to release; chunks that were on the move
+// are spare; what the driver would not unmap again is quarantined.
+// Guarded by the allocator's lock.
+class Grower {
+ public:
+  Grower(ChunkSupply& supply, IdleQueue& idle_queue, Growth policy)
+      : supply_(supply), idle_queue_(idle_queue), policy_(policy) {}
+
+  // Grows one of `segments`, none of which has a free block of `size`, and takes a block of that size there.
+  // NOT_FOUND: no gap is large enough. RESOURCE_EXHAUSTED: chunks are missing. Else what the driver refused.
+  [[nodiscard]] absl::StatusOr<Block*> Grow(absl::Span<Segment* const> segments, Bytes size,
+                                            CompletionCheck& completion);
+
+  // Chunks created by failed calls since the last call of this.
+  [[nodiscard]] uint64_t TakeCreatedForFailed() { return std::exchange(created_for_failed_, 0); }
+
+  // Unmaps idle chunks and makes them spare: up to `count`, least recently freed first, as far as the device is done
+  // with them. One driver call per run of neighbours. Stops at the first refusal; how many there were by then.
+  [[nodiscard]] ChunkProgress MakeSpare(uint64_t count, CompletionCheck& completion);
+
+  [[nodiscard]] uint64_t moved() const { return moved_; }
+
+ private:
+  absl::StatusOr<Block*> GrowInto(const GrowthWindow& window, CompletionCheck& completion);
+  absl::Status Gather(const GrowthWindow& window, CompletionCheck& completion);
+  absl::Status MoveAway(absl::Span<const SlotRun> runs, uint64_t& unmapped);
+  absl::StatusOr<Block*> MapAndTake(const GrowthWindow& window);
+  std::vector<SlotRun> SelectComplete(uint64_t count, const SlotRun& except, CompletionCheck& completion);
+
+  ChunkSupply& supply_;
+  IdleQueue& idle_queue_;
+  const Growth policy_;
+  uint64_t moved_ = 0;
+  uint64_t created_for_failed_ = 0;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_GROWER_H_

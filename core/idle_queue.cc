@@ -1,0 +1,105 @@
+#include "core/idle_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/segment.h"
+
+namespace expanse {
+namespace {
+
+// Stale slots are forgotten once they outnumber the idle ones by this.
+constexpr uint64_t kStaleSlack = 1024;
+
+bool IsIdle(const IdleExtent& extent, uint64_t slot) { return extent.slots.segment->stamp(slot) == extent.stamp; }
+
+}  // namespace
+
+void IdleQueue::Push(const IdleExtent& extent) {
+  extents_.push_back(extent);
+  queued_slots_ += extent.slots.count;
+  idle_slots_ += extent.slots.count;
+  if (queued_slots_ > 2 * idle_slots_ + kStaleSlack) Compact();
+}
+
+bool IdleQueue::TrimFront(IdleExtent& extent) {
+  while (extent.slots.count > 0 && !IsIdle(extent, extent.slots.first)) {
+    ++extent.slots.first;
+    --extent.slots.count;
+  }
+  return extent.slots.count > 0;
+}
+
+std::vector<SlotRun> IdleQueue::Select(uint64_t count, Filter ready, const SlotRun& except) {
+  std::vector<SlotRun> selected;
+  // What went stale at the front would otherwise be looked at again each time.
+  while (!extents_.empty()) {
+    const uint64_t before = extents_.front().slots.count;
+    const bool left = TrimFront(extents_.front());
+    queued_slots_ -= before - extents_.front().slots.count;
+    if (left) break;
+    extents_.pop_front();
+  }
+  for (const IdleExtent& extent : extents_) {
+    if (count == 0) break;
+    if (!ready(extent)) continue;
+    const SlotRun& slots = extent.slots;
+    for (uint64_t slot = slots.first; slot < slots.end() && count > 0; ++slot) {
+      if (!IsIdle(extent, slot)) continue;
+      if (slots.segment == except.segment && slot >= except.first && slot < except.end()) continue;
+      if (!selected.empty() && selected.back().segment == slots.segment && selected.back().end() == slot) {
+        ++selected.back().count;
+      } else {
+        selected.push_back(SlotRun{slots.segment, slot, 1});
+      }
+      --count;
+    }
+  }
+  return selected;
+}
+
+std::optional<IdleExtent> IdleQueue::Find(Filter wanted) const {
+  for (const IdleExtent& extent : extents_) {
+    IdleExtent trimmed = extent;
+    if (TrimFront(trimmed) && wanted(trimmed)) return trimmed;
+  }
+  return std::nullopt;
+}
+
+void IdleQueue::Compact() {
+  std::deque<IdleExtent> kept;
+  for (IdleExtent& extent : extents_) {
+    while (TrimFront(extent)) {
+      IdleExtent run = extent;
+      run.slots.count = 0;
+      while (run.slots.count < extent.slots.count && IsIdle(extent, run.slots.end())) ++run.slots.count;
+      extent.slots.first += run.slots.count;
+      extent.slots.count -= run.slots.count;
+      kept.push_back(run);
+    }
+  }
+  extents_ = std::move(kept);
+  queued_slots_ = idle_slots_;
+}
+
+absl::Status IdleQueue::CheckInvariants() const {
+  uint64_t queued = 0;
+  uint64_t idle = 0;
+  uint64_t stamp = 0;
+  for (const IdleExtent& extent : extents_) {
+    if (extent.stamp < stamp) {
+      return absl::InternalError(absl::StrCat("idle queue: stamp ", extent.stamp, " comes after ", stamp));
+    }
+    stamp = extent.stamp;
+    queued += extent.slots.count;
+    for (uint64_t slot = extent.slots.first; slot < extent.slots.end(); ++slot) idle += IsIdle(extent, slot) ? 1 : 0;
+  }
+  if (queued != queued_slots_ || idle != idle_slots_) {
+    return absl::InternalError(absl::StrCat("idle queue: counts ", queued_slots_, " queued and ", idle_slots_,
+                                            " idle slots, but has ", queued, " and ", idle));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace expanse

@@ -1,0 +1,46 @@
+#include "core/out_of_memory.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace expanse {
+
+std::string HelpfulSetting(const Shortage& shortage) {
+  if (shortage.rounded > shortage.addresses_left && shortage.largest_free.is_zero() && shortage.reserved.is_zero()) {
+    return "fewer or smaller address reservations (address_space_multiple): the process has none left";
+  }
+  if (shortage.handles_left == 0) return "a larger chunk_size: the process's handle budget is used up";
+  if (shortage.limit && shortage.device && shortage.reserved + shortage.rounded > *shortage.limit &&
+      shortage.device->free >= shortage.rounded) {
+    return absl::StrCat("a higher limit: the device has ", ToString(shortage.device->free), " free");
+  }
+  if (shortage.partly_used >= shortage.rounded && shortage.chunk_size > shortage.granularity) {
+    return absl::StrCat("a smaller chunk_size, down to ", ToString(shortage.granularity), ": ",
+                        ToString(shortage.partly_used), " are held in partly used chunks");
+  }
+  return "";
+}
+
+absl::Status OutOfMemoryError(const Shortage& shortage) {
+  std::string text = absl::StrCat("out of memory: asked for ", ToString(shortage.asked), ", rounded to ",
+                                  ToString(shortage.rounded), "; live ", ToString(shortage.live), ", allocated ",
+                                  ToString(shortage.allocated), ", pending ", ToString(shortage.pending));
+  if (!shortage.pending_on.empty()) absl::StrAppend(&text, " on ", absl::StrJoin(shortage.pending_on, ", "));
+  absl::StrAppend(&text, ", idle ", ToString(shortage.idle), ", pinned ", ToString(shortage.pinned),
+                  ", held in partly used chunks ", ToString(shortage.partly_used), ", quarantined ",
+                  ToString(shortage.quarantined), ", reserved ", ToString(shortage.reserved), "; largest free range ",
+                  ToString(shortage.largest_free));
+  if (shortage.device) {
+    absl::StrAppend(&text, "; device: ", ToString(shortage.device->free), " free of ",
+                    ToString(shortage.device->total));
+  } else {
+    absl::StrAppend(&text, "; the driver did not say what the device has free");
+  }
+  absl::StrAppend(&text, "; limit ", shortage.limit ? ToString(*shortage.limit) : "none",
+                  "; budgets left: ", shortage.handles_left, " handles, ", ToString(shortage.addresses_left),
+                  " of addresses; last attempt: ", shortage.reason);
+  if (const std::string help = HelpfulSetting(shortage); !help.empty()) absl::StrAppend(&text, "; would help: ", help);
+  return absl::ResourceExhaustedError(text);
+}
+
+}  // namespace expanse

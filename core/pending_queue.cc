@@ -1,0 +1,37 @@
+#include "core/pending_queue.h"
+
+#include <utility>
+
+namespace expanse {
+
+bool PendingQueue::IsComplete(const PendingBlock& pending, CompletionCheck& completion) {
+  for (const Ticket& ticket : pending.tickets) {
+    if (!completion.IsComplete(*ticket.stream, ticket.epoch)) return false;
+  }
+  return true;
+}
+
+std::vector<Block*> PendingQueue::TakeCompleteAtFront(CompletionCheck& completion) {
+  std::vector<Block*> complete;
+  while (!blocks_.empty() && IsComplete(blocks_.front(), completion)) {
+    complete.push_back(blocks_.front().block);
+    blocks_.pop_front();
+  }
+  return complete;
+}
+
+std::vector<Block*> PendingQueue::TakeComplete(CompletionCheck& completion) {
+  std::vector<Block*> complete;
+  std::deque<PendingBlock> left;
+  for (PendingBlock& pending : blocks_) {
+    if (IsComplete(pending, completion)) {
+      complete.push_back(pending.block);
+    } else {
+      left.push_back(std::move(pending));
+    }
+  }
+  blocks_ = std::move(left);
+  return complete;
+}
+
+}  // namespace expanse

@@ -1,0 +1,44 @@
+// Blocks that the user freed while other streams may still use them.
+
+#ifndef EXPANSE_CORE_PENDING_QUEUE_H_
+#define EXPANSE_CORE_PENDING_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "core/block.h"
+#include "core/completion.h"
+#include "core/stream_state.h"
+
+namespace expanse {
+
+struct PendingBlock {
+  Block* block = nullptr;
+  std::vector<Ticket> tickets;  // the other streams, each once
+  uint64_t number = 0;          // of the free, as in FreeStamp
+};
+
+// In the order of their frees. Guarded by the allocator's lock.
+class PendingQueue {
+ public:
+  void Push(PendingBlock pending) { blocks_.push_back(std::move(pending)); }
+
+  // Takes out the blocks at the front that are complete, up to the first that is not.
+  [[nodiscard]] std::vector<Block*> TakeCompleteAtFront(CompletionCheck& completion);
+  // Takes out every block that is complete. O(blocks).
+  [[nodiscard]] std::vector<Block*> TakeComplete(CompletionCheck& completion);
+
+  [[nodiscard]] bool empty() const { return blocks_.empty(); }
+  [[nodiscard]] const std::deque<PendingBlock>& blocks() const { return blocks_; }
+
+ private:
+  static bool IsComplete(const PendingBlock& pending, CompletionCheck& completion);
+
+  std::deque<PendingBlock> blocks_;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_PENDING_QUEUE_H_

@@ -1,0 +1,178 @@
+// The part of the allocator that runs when no free block fits: growth, reclaim, waiting, and giving up.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/allocator_impl.h"
+#include "core/out_of_memory.h"
+#include "vmm/driver_call.h"
+#include "vmm/scoped_context.h"
+
+namespace expanse {
+
+// The rungs: what other streams have finished with; growth out of spare, created and moved chunks; then waiting for the
+// oldest work that holds memory back, and again from the start, until nothing is left to wait for.
+absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
+  ++counts_.growths;
+  absl::Status failure;
+  for (;;) {
+    absl::StatusOr<Block*> block = TryOnce(request);
+    if (streams_.retired() > 0) DropEmptySegments(/*of_live_streams=*/false);
+    if (block.ok()) return block;
+    failure = block.status();
+    UpdateFigures();  // what was created for nothing has been reserved for a moment
+    if (!absl::IsResourceExhausted(failure) || !CouldEverFit(request)) break;
+    const absl::StatusOr<bool> waited = WaitForMore();
+    if (!waited.ok()) failure = waited.status();
+    if (!waited.ok() || !*waited) break;
+  }
+  (void)supply_.Release(std::min(grower_.TakeCreatedForFailed(), supply_.spare()));
+  if (!absl::IsResourceExhausted(failure)) return failure;
+  ++counts_.failed_allocations;
+  return OutOfMemory(request, failure);
+}
+
+absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
+  CompletionCheck completion(events_, *device_);
+  for (Block* block : pending_queue_.TakeComplete(completion)) SettlePending(block);
+  // Memory may have become free since the caller looked: just now, or by another thread during a wait.
+  SegmentSet& set = SetFor(request);
+  if (Block* block = set.free_index.BestFit(request.rounded); block != nullptr) {
+    block->segment->Take(block, block->begin, request.rounded);
+    return block;
+  }
+  absl::StatusOr<Block*> grown = GrowSet(set, request, completion);
+  // Short of memory that may well be free, had the driver answered: its refusal is the reason then.
+  if (absl::IsResourceExhausted(grown.status()) && !completion.status().ok()) return completion.status();
+  return grown;
+}
+
+absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion) {
+  std::vector<Segment*> segments;
+  for (const std::unique_ptr<Segment>& segment : set.segments) segments.push_back(segment.get());
+  absl::StatusOr<Block*> block = grower_.Grow(segments, request.rounded, completion);
+  if (!absl::IsNotFound(block.status())) return block;
+  if (const absl::Status status = AddSegment(set, request); !status.ok()) return status;
+  Segment* added = set.segments.back().get();
+  return grower_.Grow(absl::MakeConstSpan(&added, 1), request.rounded, completion);
+}
+
+absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {
+  absl::StatusOr<Slab> slab = addresses_.Take();
+  if (!slab.ok()) {
+    DropEmptySegments(/*of_live_streams=*/true);
+    if (addresses_.slabs_at_hand() == 0) return slab.status();
+    slab = addresses_.Take();
+  }
+  set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.chunk_size(), *slab->reservation,
+                                                   streams_.Find(request.stream), set.free_index, idle_queue_, arena_));
+  return absl::OkStatus();
+}
+
+// Whether the request could be served if all queued work were complete, at best.
+bool Allocator::Impl::CouldEverFit(const Request& request) const {
+  const uint64_t creatable = supply_.refused() ? 0 : supply_.Creatable();
+  const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
+  return supply_.released_since_sync() ||
+         creatable * supply_.chunk_size() + (supply_.pool().bytes() - in_use) >= request.rounded;
+}
+
+std::optional<Ticket> Allocator::Impl::OldestIncomplete() const {
+  std::optional<Ticket> oldest;
+  uint64_t number = 0;
+  const std::optional<IdleExtent> extent = idle_queue_.Find([](const IdleExtent& candidate) {
+    return !candidate.slots.segment->heap()->stream()->IsComplete(candidate.epoch);
+  });
+  if (extent) {
+    oldest = Ticket{extent->slots.segment->heap()->stream(), extent->epoch};
+    number = extent->stamp;
+  }
+  if (!pending_queue_.empty() && (!oldest || pending_queue_.blocks().front().number < number)) {
+    for (const Ticket& ticket : pending_queue_.blocks().front().tickets) {
+      if (!ticket.stream->IsComplete(ticket.epoch)) return ticket;
+    }
+  }
+  return oldest;
+}
+
+absl::StatusOr<bool> Allocator::Impl::WaitForMore() {
+  const std::optional<Ticket> ticket = OldestIncomplete();
+  if (!ticket) {
+    // What was released lately may not be counted as free before the context is synchronised.
+    if (!supply_.released_since_sync()) return false;
+    const absl::Status status = WaitForContext();
+    if (!status.ok()) return status;
+    return true;
+  }
+  if (ticket->stream->IsOpen(ticket->epoch)) {
+    const absl::StatusOr<uint64_t> closed = ticket->stream->Close(events_, *device_);
+    if (!closed.ok()) return closed.status();
+  }
+  const std::shared_ptr<const Event> event = ticket->stream->EventOf(ticket->epoch);
+  if (event == nullptr) {
+    const absl::Status status = WaitForContext();
+    if (!status.ok()) return status;
+    return true;
+  }
+  ++counts_.waits;
+  mu_.Unlock();
+  const absl::Status status = event->Synchronize();
+  mu_.Lock();
+  if (!status.ok()) return status;
+  return true;
+}
+
+// Waits for everything that was queued in the context so far.
+absl::Status Allocator::Impl::WaitForContext() {
+  std::vector<Ticket> covered;
+  for (StreamHeap* heap : streams_.Heaps()) {
+    covered.push_back(Ticket{heap->stream(), heap->stream()->last_closed()});
+  }
+  ++counts_.waits;
+  supply_.NoteSynchronized();
+  mu_.Unlock();
+  const Driver& driver = device_->driver();
+  const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
+  absl::Status status = context.status();
+  if (status.ok()) status = CallStatus(driver, driver.ctx_synchronize(), EntryPoint::ctx_synchronize);
+  mu_.Lock();
+  if (!status.ok()) return status;
+  for (const Ticket& ticket : covered) ticket.stream->CompleteUpTo(ticket.epoch, events_);
+  return absl::OkStatus();
+}
+
+absl::Status Allocator::Impl::OutOfMemory(const Request& request, const absl::Status& reason) {
+  const SegmentSet& set = SetFor(request);
+  Shortage shortage;
+  shortage.asked = request.asked;
+  shortage.rounded = request.rounded;
+  shortage.live = live_bytes_.current();
+  shortage.allocated = allocated_.current();
+  shortage.pending = pending_.current();
+  for (const PendingBlock& pending : pending_queue_.blocks()) {
+    for (const Ticket& ticket : pending.tickets) {
+      std::string name = ToString(ticket.stream->key());
+      std::vector<std::string>& names = shortage.pending_on;
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    }
+  }
+  UpdateFigures();
+  shortage.idle = idle_.current();
+  shortage.reserved = reserved_.current();
+  shortage.quarantined = supply_.pool().bytes(ChunkState::kQuarantined);
+  shortage.partly_used =
+      shortage.reserved - shortage.allocated - shortage.pending - shortage.idle - shortage.quarantined;
+  shortage.largest_free = set.free_index.LargestSize();
+  shortage.limit = options_.limit;
+  if (const absl::StatusOr<MemoryInfo> info = device_->GetMemoryInfo(); info.ok()) shortage.device = *info;
+  shortage.chunk_size = supply_.chunk_size();
+  shortage.granularity = device_->granularity();
+  shortage.handles_left = supply_.handles_left();
+  shortage.addresses_left = Bytes(ProcessAddressBudget().left());
+  shortage.reason = std::string(reason.message());
+  return OutOfMemoryError(shortage);
+}
+
+}  // namespace expanse

@@ -1,0 +1,234 @@
+#include "core/segment.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace expanse {
+
+Segment::Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap,
+                 FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena)
+    : range_(range),
+      chunk_size_(chunk_size),
+      reservation_(reservation),
+      heap_(heap),
+      free_index_(free_index),
+      idle_queue_(idle_queue),
+      arena_(arena),
+      first_(arena.Make()) {
+  first_->segment = this;
+  first_->begin = range.begin;
+  first_->size = range.size;
+  first_->state = BlockState::kHole;
+  Index(first_);
+}
+
+Segment::~Segment() {
+  while (first_ != nullptr) {
+    Block* next = first_->next;
+    if (first_->state == BlockState::kFree) free_index_.Erase(first_);
+    arena_.Recycle(first_);
+    first_ = next;
+  }
+}
+
+void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
+  Convert(free, {begin, size}, BlockState::kUsed);
+  uint64_t no_longer_idle = 0;
+  const uint64_t end = SlotOf(SlotCeil(free->end()));
+  for (uint64_t slot = SlotOf(begin); slot < end; ++slot) {
+    if (slots_[slot].stamp != 0) ++no_longer_idle;
+    slots_[slot].stamp = 0;
+  }
+  idle_queue_.Forget(no_longer_idle);
+}
+
+void Segment::Release(Block* block, FreeStamp stamp) {
+  const AddressRange freed = block->range();
+  block->requested = Bytes();
+  block->users.reset();
+  Convert(block, freed, BlockState::kFree);
+  // The slots that the freed range touches and the merged block wholly holds. None was idle before.
+  const uint64_t first = std::max(SlotOf(freed.begin), SlotOf(SlotCeil(block->begin)));
+  const uint64_t end = std::min(SlotOf(SlotCeil(freed.end())), SlotOf(SlotFloor(block->end())));
+  if (first >= end) return;
+  for (uint64_t slot = first; slot < end; ++slot) slots_[slot].stamp = stamp.number;
+  idle_queue_.Push(IdleExtent{SlotRun{this, first, end - first}, stamp.number, stamp.epoch});
+}
+
+Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {
+  const DeviceAddress begin = AddressOf(first_slot);
+  if (slots_.size() < first_slot + chunks.size()) slots_.resize(first_slot + chunks.size());
+  for (size_t i = 0; i < chunks.size(); ++i) slots_[first_slot + i].chunk = chunks[i];
+  Block* hole = HoleAt(begin);
+  Convert(hole, {begin, chunk_size_ * chunks.size()}, BlockState::kFree);
+  return hole;
+}
+
+void Segment::Evict(const SlotRun& slots) {
+  Block* block = FreeBlockOfIdle(slots.first);
+  for (uint64_t slot = slots.first; slot < slots.end(); ++slot) slots_[slot] = Slot();
+  idle_queue_.Forget(slots.count);
+  Convert(block, {AddressOf(slots.first), chunk_size_ * slots.count}, BlockState::kHole);
+}
+
+void Segment::Quarantine(uint64_t slot) {
+  const DeviceAddress begin = AddressOf(slot);
+  Convert(HoleAt(begin), {begin, chunk_size_}, BlockState::kQuarantined);
+}
+
+const Block* Segment::Find(DeviceAddress address) const {
+  const Block* block = first_;
+  while (!block->range().Contains(address)) block = block->next;
+  return block;
+}
+
+Block* Segment::HoleAt(DeviceAddress address) const {
+  auto it = holes_.upper_bound(address);
+  return (--it)->second;
+}
+
+Block* Segment::FreeBlockOfIdle(uint64_t slot) const {
+  while (slot > 0 && slots_[slot - 1].stamp != 0) --slot;
+  return slots_[slot].block;
+}
+
+void Segment::Index(Block* block) {
+  if (block->state == BlockState::kHole) {
+    holes_.emplace(block->begin, block);
+  } else if (block->state == BlockState::kFree) {
+    free_index_.Insert(block);
+    const uint64_t first_whole = SlotOf(SlotCeil(block->begin));
+    if (AddressOf(first_whole + 1) <= block->end()) slots_[first_whole].block = block;
+  }
+}
+
+void Segment::Unindex(Block* block) {
+  if (block->state == BlockState::kHole) {
+    holes_.erase(block->begin);
+  } else if (block->state == BlockState::kFree) {
+    free_index_.Erase(block);
+  }
+}
+
+void Segment::Convert(Block* block, AddressRange part, BlockState state) {
+  Unindex(block);
+  if (block->begin < part.begin) Index(InsertBefore(block, part.begin - block->begin));
+  if (part.end() < block->end()) Index(InsertAfter(block, block->end() - part.end()));
+  block->state = state;
+  if (state == BlockState::kFree || state == BlockState::kHole) {
+    if (Block* prev = block->prev; prev != nullptr && prev->state == state) {
+      Unindex(prev);
+      block->begin = prev->begin;
+      block->size += prev->size;
+      Remove(prev);
+    }
+    if (Block* next = block->next; next != nullptr && next->state == state) {
+      Unindex(next);
+      block->size += next->size;
+      Remove(next);
+    }
+  }
+  Index(block);
+}
+
+Block* Segment::InsertBefore(Block* block, Bytes size) {
+  Block* added = arena_.Make();
+  added->segment = this;
+  added->state = block->state;
+  added->begin = block->begin;
+  added->size = size;
+  added->prev = block->prev;
+  added->next = block;
+  (block->prev == nullptr ? first_ : block->prev->next) = added;
+  block->prev = added;
+  block->begin += size;
+  block->size -= size;
+  return added;
+}
+
+Block* Segment::InsertAfter(Block* block, Bytes size) {
+  Block* added = arena_.Make();
+  added->segment = this;
+  added->state = block->state;
+  added->begin = block->end() - size;
+  added->size = size;
+  added->prev = block;
+  added->next = block->next;
+  if (block->next != nullptr) block->next->prev = added;
+  block->next = added;
+  block->size -= size;
+  return added;
+}
+
+void Segment::Remove(Block* block) {
+  (block->prev == nullptr ? first_ : block->prev->next) = block->next;
+  if (block->next != nullptr) block->next->prev = block->prev;
+  arena_.Recycle(block);
+}
+
+Bytes Segment::BytesIn(BlockState state) const {
+  Bytes sum;
+  for (const Block* block = first_; block != nullptr; block = block->next) {
+    if (block->state == state) sum += block->size;
+  }
+  return sum;
+}
+
+uint64_t Segment::MappedSlots() const {
+  return std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !slot.chunk.is_none(); });
+}
+
+uint64_t Segment::IdleSlots() const {
+  return std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.stamp != 0; });
+}
+
+absl::Status Segment::CheckInvariants() const {
+  const auto broken = [](const Block& block, const char* what) {
+    return absl::InternalError(absl::StrCat("segment: the block ", ToString(block.range()), " ", what));
+  };
+  DeviceAddress expected = range_.begin;
+  const Block* prev = nullptr;
+  size_t holes = 0;
+  std::vector<bool> mapped(slots_.size(), true);
+  std::vector<const Block*> idle_in(slots_.size(), nullptr);
+  for (const Block* block = first_; block != nullptr; prev = block, block = block->next) {
+    if (block->segment != this || block->prev != prev || block->begin != expected)
+      return broken(*block, "is misplaced");
+    if (block->size.is_zero() || !IsMultipleOf(block->size, Bytes(512))) return broken(*block, "has an odd size");
+    expected = block->end();
+    const bool free = block->state == BlockState::kFree;
+    const bool hole = block->state == BlockState::kHole;
+    if ((free || hole) && prev != nullptr && prev->state == block->state) return broken(*block, "should have merged");
+    if (free_index_.Contains(block) != free) return broken(*block, "contradicts the free index");
+    const auto it = holes_.find(block->begin);
+    if ((it != holes_.end() && it->second == block) != hole) return broken(*block, "contradicts the holes");
+    holes += hole ? 1 : 0;
+    const bool unmapped = hole || block->state == BlockState::kQuarantined;
+    if (unmapped && (SlotFloor(block->begin) != block->begin || SlotFloor(block->end()) != block->end())) {
+      return broken(*block, "is unmapped and not made of whole slots");
+    }
+    if (!free && !unmapped) continue;
+    const uint64_t end = std::min<uint64_t>(SlotOf(SlotFloor(block->end())), slots_.size());
+    for (uint64_t slot = SlotOf(SlotCeil(block->begin)); slot < end; ++slot) {
+      if (unmapped) mapped[slot] = false;
+      if (free) idle_in[slot] = block;
+    }
+    if (!unmapped && SlotOf(SlotCeil(block->end())) > slots_.size())
+      return broken(*block, "lies beyond the mapped slots");
+  }
+  if (expected != range_.end() || holes != holes_.size())
+    return absl::InternalError("segment: the blocks do not tile it");
+  for (uint64_t slot = 0; slot < slots_.size(); ++slot) {
+    const Slot& s = slots_[slot];
+    const bool first_idle = idle_in[slot] != nullptr && (slot == 0 || idle_in[slot - 1] == nullptr);
+    if (s.chunk.is_none() == mapped[slot] || (s.stamp != 0) != (idle_in[slot] != nullptr) ||
+        (first_idle && s.block != idle_in[slot])) {
+      return absl::InternalError(
+          absl::StrCat("segment: slot ", slot, " at ", ToString(AddressOf(slot)), " contradicts the blocks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace expanse

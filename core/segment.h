@@ -1,0 +1,138 @@
+// A stretch of addresses for one stream and size class, with the blocks it is divided into and the chunks behind it.
+
+#ifndef EXPANSE_CORE_SEGMENT_H_
+#define EXPANSE_CORE_SEGMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/block.h"
+#include "core/free_index.h"
+#include "core/idle_queue.h"
+#include "vmm/chunk_pool.h"
+#include "vmm/reservation.h"
+#include "vmm/units.h"
+
+namespace expanse {
+
+class StreamHeap;
+
+// What memory carries from the moment it was freed.
+struct FreeStamp {
+  uint64_t number = 0;  // counts frees from 1, across all streams
+  uint64_t epoch = 0;   // of the segment's stream
+};
+
+// Books only: the segment makes no driver call. It is told which chunks were mapped (Fill) and unmapped (Evict).
+//
+// Its range is divided into slots of one chunk each. A slot is wholly mapped or wholly a hole; blocks may begin and end
+// anywhere at 512 bytes. A slot is *idle* when it is mapped and lies in one free block.
+//
+// Invariants: the blocks tile the range in address order; no two neighbours are both free or both holes; the free index
+// has exactly the free blocks, `holes` exactly the holes; a slot has a chunk exactly if no hole or quarantined block
+// covers it; a slot has a stamp exactly if it is idle, and then the idle queue has it.
+// Guarded by the allocator's lock.
+class Segment {
+ public:
+  // One hole of `range`, a multiple of `chunk_size`, all in `reservation`. All that is referred to must outlive it.
+  Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap, FreeIndex& free_index,
+          IdleQueue& idle_queue, BlockArena& arena);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // Makes `free` the used block [begin, begin + size), which it must hold; what is left of it on either side stays free
+  // in other blocks. O(log free blocks + slots of the block).
+  void Take(Block* free, DeviceAddress begin, Bytes size);
+  // A used block is pending from now on.
+  void SetPending(Block* used) { used->state = BlockState::kPending; }
+  // A used or pending block becomes free and merges with its neighbours. Slots that thereby fall idle get `stamp`,
+  // whose number is higher than any before. O(log free blocks + slots of the block).
+  void Release(Block* block, FreeStamp stamp);
+
+  // Chunks were mapped at these slots, all inside one hole: they become free and merge with their neighbours. The
+  // caller must take part of every such slot at once, which is why none becomes idle. Returns the free block that now
+  // holds them. O(log blocks + slots).
+  Block* Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks);
+  // The chunks of these idle slots, which lie in one free block, were unmapped: they become a hole, merged with its
+  // neighbours. O(log blocks + slots).
+  void Evict(const SlotRun& slots);
+  // A slot inside a hole is lost for good: something is mapped there that could not be unmapped. O(log holes).
+  void Quarantine(uint64_t slot);
+
+  [[nodiscard]] AddressRange range() const { return range_; }
+  [[nodiscard]] Bytes chunk_size() const { return chunk_size_; }
+  [[nodiscard]] const Reservation& reservation() const { return reservation_; }
+  [[nodiscard]] StreamHeap* heap() const { return heap_; }
+  [[nodiscard]] const FreeIndex& free_index() const { return free_index_; }
+  // The holes by address.
+  [[nodiscard]] const absl::btree_map<DeviceAddress, Block*>& holes() const { return holes_; }
+  [[nodiscard]] const Block* first_block() const { return first_; }
+  // Nothing is mapped and nothing handed out.
+  [[nodiscard]] bool IsEmpty() const { return first_->next == nullptr && first_->state == BlockState::kHole; }
+  // The block that holds an address of the range. O(blocks).
+  [[nodiscard]] const Block* Find(DeviceAddress address) const;
+
+  // Slots.
+  [[nodiscard]] uint64_t SlotOf(DeviceAddress address) const { return (address - range_.begin) / chunk_size_; }
+  [[nodiscard]] DeviceAddress AddressOf(uint64_t slot) const { return range_.begin + chunk_size_ * slot; }
+  // The first slot boundary at or above an address of the range, and the last at or below it.
+  [[nodiscard]] DeviceAddress SlotCeil(DeviceAddress address) const {
+    return range_.begin + RoundUp(address - range_.begin, chunk_size_);
+  }
+  [[nodiscard]] DeviceAddress SlotFloor(DeviceAddress address) const {
+    return range_.begin + RoundDown(address - range_.begin, chunk_size_);
+  }
+  // None where the slot is not mapped.
+  [[nodiscard]] ChunkId chunk(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].chunk : ChunkId(); }
+  // The number of the free at which the slot fell idle; 0 if it is not idle.
+  [[nodiscard]] uint64_t stamp(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].stamp : 0; }
+
+  // Sums over the blocks or slots. O(blocks or slots); for tests and error messages.
+  [[nodiscard]] Bytes BytesIn(BlockState state) const;
+  [[nodiscard]] uint64_t MappedSlots() const;
+  [[nodiscard]] uint64_t IdleSlots() const;
+
+  // OK, or INTERNAL naming the first inconsistency, the free index and idle queue apart. O(blocks + slots).
+  [[nodiscard]] absl::Status CheckInvariants() const;
+
+ private:
+  struct Slot {
+    ChunkId chunk;
+    uint64_t stamp = 0;
+    // In the first idle slot of a free block, that block. Idle slots of different free blocks are never neighbours,
+    // because what lies between the blocks lies in no idle slot: going down from any idle slot leads there.
+    Block* block = nullptr;
+  };
+
+  Block* HoleAt(DeviceAddress address) const;
+  Block* FreeBlockOfIdle(uint64_t slot) const;
+  // Puts a block into, or takes it out of, what its state says finds it.
+  void Index(Block* block);
+  void Unindex(Block* block);
+  // Cuts `part` out of a block, gives it another state, and merges it with neighbours of that state where such blocks
+  // merge. `block` then is the block that holds the part; those that it merged with are gone.
+  void Convert(Block* block, AddressRange part, BlockState state);
+  // Links a new block of `block`'s state into the list, before or after it.
+  Block* InsertBefore(Block* block, Bytes size);
+  Block* InsertAfter(Block* block, Bytes size);
+  void Remove(Block* block);
+
+  const AddressRange range_;
+  const Bytes chunk_size_;
+  const Reservation& reservation_;
+  StreamHeap* const heap_;
+  FreeIndex& free_index_;
+  IdleQueue& idle_queue_;
+  BlockArena& arena_;
+  Block* first_;
+  absl::btree_map<DeviceAddress, Block*> holes_;
+  std::vector<Slot> slots_;  // up to the highest slot that was ever mapped
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_SEGMENT_H_

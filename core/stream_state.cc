@@ -1,0 +1,111 @@
+#include "core/stream_state.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/scoped_context.h"
+
+namespace expanse {
+namespace {
+
+// std::thread::id may come back after a thread has ended, when that thread's default stream is gone.
+uint64_t ThisThread() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+// cuda.h: CU_STREAM_LEGACY is another name for the null stream.
+bool IsLegacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream.raw()) <= 1; }
+
+}  // namespace
+
+StreamKey StreamKey::Of(StreamHandle stream) {
+  if (IsLegacy(stream)) return StreamKey{};
+  if (stream == StreamHandle::PerThread()) return StreamKey{stream.raw(), ThisThread()};
+  return StreamKey{stream.raw(), 0};
+}
+
+std::string ToString(StreamKey key) {
+  if (key.is_per_thread()) return absl::StrCat("the default stream of thread ", key.thread);
+  if (key.raw == nullptr) return "the legacy default stream";
+  return absl::StrCat("stream 0x", absl::Hex(reinterpret_cast<uintptr_t>(key.raw)));
+}
+
+absl::StatusOr<uint64_t> StreamState::Close(EventPool& events, const Device& device) {
+  absl::StatusOr<ScopedContext> context = ScopedContext::Enter(device);
+  if (!context.ok()) return context.status();
+  // Another thread's default stream cannot be named here. An event on the legacy default stream comes after all work
+  // of the blocking streams, and those default streams are blocking (CUDA driver API, "Stream synchronization
+  // behavior").
+  const bool elsewhere = key_.is_per_thread() && key_.thread != ThisThread();
+  absl::StatusOr<Event> event = events.Record(*context, elsewhere ? StreamHandle() : StreamHandle(key_.raw));
+  if (!event.ok()) return event.status();
+  closed_.push_back(Closed{open_, std::make_shared<Event>(*std::move(event))});
+  return open_++;
+}
+
+absl::Status StreamState::Detach(EventPool& events, const Device& device) {
+  const absl::StatusOr<uint64_t> closed = Close(events, device);
+  if (!closed.ok()) {
+    needs_fence_ = true;
+    ++open_;
+  }
+  detached_ = true;
+  return closed.status();
+}
+
+absl::Status StreamState::Poll(EventPool& events) {
+  while (!closed_.empty()) {
+    const absl::StatusOr<bool> done = closed_.front().event->Query();
+    if (!done.ok()) return done.status();
+    if (!*done) break;
+    RetireFirst(events);
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Event> StreamState::EventOf(uint64_t epoch) const {
+  for (const Closed& closed : closed_) {
+    if (closed.epoch >= epoch) return closed.event;
+  }
+  return nullptr;
+}
+
+void StreamState::CompleteUpTo(uint64_t epoch, EventPool& events) {
+  while (!closed_.empty() && closed_.front().epoch <= epoch) RetireFirst(events);
+  if (completed_ < epoch) completed_ = epoch;
+  if (detached_ && epoch == open_ - 1) needs_fence_ = false;
+}
+
+// An event that another thread is waiting for is not recorded again, which would make it wait for later work: whoever
+// holds it last destroys it.
+void StreamState::RetireFirst(EventPool& events) {
+  Closed& first = closed_.front();
+  completed_ = first.epoch;
+  if (first.event.use_count() == 1) events.Return(std::move(*first.event));
+  closed_.pop_front();
+}
+
+absl::Status StreamState::CheckInvariants() const {
+  if (completed_ >= open_) {
+    return absl::InternalError(
+        absl::StrCat(ToString(key_), ": epoch ", completed_, " is complete, but ", open_, " is open"));
+  }
+  uint64_t previous = completed_;
+  for (const Closed& closed : closed_) {
+    if (closed.epoch <= previous || closed.epoch >= open_ || closed.event == nullptr || closed.event->empty()) {
+      return absl::InternalError(
+          absl::StrCat(ToString(key_), ": the closed epoch ", closed.epoch, " is out of order or lacks its event"));
+    }
+    previous = closed.epoch;
+  }
+  if (!needs_fence_ && previous != open_ - 1) {
+    return absl::InternalError(
+        absl::StrCat(ToString(key_), ": epoch ", open_ - 1, " has no event and is not complete"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace expanse

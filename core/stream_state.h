@@ -1,0 +1,107 @@
+// How far one stream has come, as far as the host knows.
+
+#ifndef EXPANSE_CORE_STREAM_STATE_H_
+#define EXPANSE_CORE_STREAM_STATE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "vmm/event.h"
+#include "vmm/units.h"
+
+namespace expanse {
+
+// Names a stream for as long as it lives. The legacy default stream has two handles and one key; the per-thread default
+// stream has one handle and a key for every thread.
+struct StreamKey {
+  void* raw = nullptr;
+  uint64_t thread = 0;  // 0 but for per-thread default streams; never used again after a thread has ended
+
+  // The key of `stream` as the calling thread means it. O(1).
+  [[nodiscard]] static StreamKey Of(StreamHandle stream);
+  [[nodiscard]] bool is_per_thread() const { return thread != 0; }
+
+  friend bool operator==(StreamKey a, StreamKey b) { return a.raw == b.raw && a.thread == b.thread; }
+  template <typename H>
+  friend H AbslHashValue(H h, StreamKey key) {
+    return H::combine(std::move(h), key.raw, key.thread);
+  }
+};
+
+// For messages: "the legacy default stream", "stream 0x55d0c0de", "the default stream of thread 3".
+[[nodiscard]] std::string ToString(StreamKey key);
+
+// Divides what a stream was given into epochs, numbered from 1. Memory freed on the stream belongs to the epoch that is
+// open at that moment. Recording an event closes the epoch; once the event is complete, so is the epoch with all before
+// it, and the device is done with the memory that was freed in them.
+//
+// Recording is lazy: nothing is recorded until somebody needs to know. After Detach the last epoch is closed for good,
+// and the driver may give the handle to another stream.
+//
+// Invariants: completed < open; the closed epochs that are not complete have one event each, in order.
+// Guarded by the allocator's lock, except that an event from EventOf may be waited for without it.
+class StreamState {
+ public:
+  explicit StreamState(StreamKey key) : key_(key) {}
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+
+  [[nodiscard]] StreamKey key() const { return key_; }
+  // The epoch that memory freed now belongs to. After Detach, the last one, which is closed.
+  [[nodiscard]] uint64_t current_epoch() const { return detached_ ? open_ - 1 : open_; }
+  [[nodiscard]] bool IsComplete(uint64_t epoch) const { return epoch <= completed_; }
+  [[nodiscard]] bool IsOpen(uint64_t epoch) const { return epoch >= open_; }
+  [[nodiscard]] bool detached() const { return detached_; }
+
+  // Closes the open epoch by recording an event, and returns the epoch that was closed. After a failure it is still
+  // open. One or two driver calls and those of `context`; never waits. The stream must not be detached.
+  [[nodiscard]] absl::StatusOr<uint64_t> Close(EventPool& events, const Device& device);
+
+  // Closes the open epoch for good. When no event can be recorded, what it covers counts as complete only once the
+  // whole context was synchronised (needs_fence), and the failure is returned.
+  absl::Status Detach(EventPool& events, const Device& device);
+  // Whether the last epoch has no event and never will.
+  [[nodiscard]] bool needs_fence() const { return needs_fence_; }
+
+  // Asks the driver which closed epochs are complete: one call for each that is, and one for the first that is not.
+  // An error of the driver is returned, and nothing more is assumed complete.
+  absl::Status Poll(EventPool& events);
+  // The event that covers an epoch that is closed and not complete. It stays valid while held, whatever happens to the
+  // epoch meanwhile. Null if the epoch has none.
+  [[nodiscard]] std::shared_ptr<const Event> EventOf(uint64_t epoch) const;
+  // The caller saw everything complete that was queued in the context before `epoch`, which is closed, was closed.
+  void CompleteUpTo(uint64_t epoch, EventPool& events);
+  // The last epoch that is closed; 0 if none is.
+  [[nodiscard]] uint64_t last_closed() const { return open_ - 1; }
+
+  // OK, or INTERNAL naming the inconsistency.
+  [[nodiscard]] absl::Status CheckInvariants() const;
+
+ private:
+  struct Closed {
+    uint64_t epoch;
+    std::shared_ptr<Event> event;
+  };
+  void RetireFirst(EventPool& events);
+
+  const StreamKey key_;
+  uint64_t open_ = 1;
+  uint64_t completed_ = 0;
+  std::deque<Closed> closed_;
+  bool detached_ = false;
+  bool needs_fence_ = false;
+};
+
+// What must be complete before memory may be used again.
+struct Ticket {
+  std::shared_ptr<StreamState> stream;
+  uint64_t epoch = 0;
+};
+
+}  // namespace expanse
+
+#endif  // EXPANSE_CORE_STREAM_STATE_H_
