@@ -31,6 +31,7 @@ ReplayResult RefusedAtOnce(const Trace& trace, const ReplayOptions& options, con
                            const absl::Status& why) {
   ReplayResult result;
   result.allocator = options.allocator;
+  result.device_name = device.name();
   result.capacity = device.total_memory();
   result.events = Summarize(trace).events * options.repeat;
   result.out_of_memory = true;

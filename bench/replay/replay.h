@@ -60,6 +60,7 @@ struct MarkFigures {
 // The contract of the JSON output; design.md section 3 names the keys. Absent figures are nullopt, never 0.
 struct ReplayResult {
   std::string allocator;
+  std::string device_name;
   Bytes capacity;
   uint64_t events = 0;  // allocations and frees of the trace, times `repeat`, whether or not the replay got that far
   Bytes peak_live, peak_allocated, peak_pending, peak_reserved;

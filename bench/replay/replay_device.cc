@@ -27,6 +27,8 @@ absl::Status ReplayDevice::OpenContext(const Driver& driver, const Trace& trace)
     return s;
   }
   total_memory_ = Bytes(total);
+  char name[256] = {};
+  if (driver.device_get_name(name, sizeof(name) - 1, ordinal_.value()) == abi::kSuccess) name_ = name;
   abi::Context context = nullptr;
   result = driver.primary_ctx_retain(&context, ordinal_.value());
   if (absl::Status s =

@@ -63,6 +63,7 @@ class ReplayDevice : public ContentsAccess {
 
   [[nodiscard]] DeviceOrdinal ordinal() const { return ordinal_; }
   [[nodiscard]] Bytes total_memory() const { return total_memory_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
   // `stream` must be one of the trace's. O(1).
   [[nodiscard]] StreamHandle stream(int32_t stream) const { return streams_.at(stream); }
 
@@ -76,6 +77,7 @@ class ReplayDevice : public ContentsAccess {
  private:
   DeviceOrdinal ordinal_;
   Bytes total_memory_;
+  std::string name_;
   bool retained_ = false;
   absl::flat_hash_map<int32_t, StreamHandle> streams_;
 };

@@ -260,6 +260,7 @@ void Replayer::FillIn(ReplayResult* result) const {
   const AllocatorFigures figures = allocator_.figures();
   const DriverUse use = device_.use();
   result->allocator = options_.allocator;
+  result->device_name = device_.name();
   result->capacity = device_.total_memory();
   result->events = total_events_;
   result->peak_live = peak_live_;

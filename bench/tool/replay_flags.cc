@@ -1,0 +1,179 @@
+#include "bench/tool/replay_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "bench/allocators/bench_allocator.h"
+#include "bench/replay/memory_svg.h"
+#include "bench/replay/table.h"
+#include "bench/tool/flags.h"
+#include "bench/tool/output.h"
+#include "bench/tool/suggest.h"
+#include "vmm/sim/cost_model.h"
+
+namespace expanse::tool {
+namespace {
+
+std::vector<std::string> AllocatorNames() {
+  std::vector<std::string> names;
+  for (const std::string_view name : bench::BenchAllocatorNames()) names.emplace_back(name);
+  return names;
+}
+
+absl::StatusOr<std::optional<DeviceOrdinal>> ParseDevice(const std::string& text) {
+  if (text == "sim") return std::nullopt;
+  if (absl::StartsWith(text, "cuda:")) {
+    absl::StatusOr<uint64_t> ordinal = ParseCount(text.substr(5));
+    if (ordinal.ok() && *ordinal < 1024) return DeviceOrdinal(static_cast<int>(*ordinal));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no device; expected sim or cuda:N, as cuda:0"));
+}
+
+absl::StatusOr<Growth> ParseGrowth(const std::string& text) {
+  if (text == "lazy") return Growth::kLazy;
+  if (text == "frugal") return Growth::kFrugal;
+  if (text == "balanced") return ComesLater("growth 'balanced'");
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is none of lazy|frugal", DidYouMean(text, {"lazy", "frugal"})));
+}
+
+absl::StatusOr<sim::CostModel> ParseCosts(const std::string& text) {
+  absl::StatusOr<sim::CostModel> preset = sim::CostModel::Preset(text);
+  if (preset.ok()) return preset;
+  std::error_code error;
+  const bool exists = std::filesystem::exists(text, error);
+  if (!exists) {
+    const std::vector<std::string> names = sim::CostModel::PresetNames();
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a preset (", absl::StrJoin(names, ", "),
+                                                   ") nor a file", DidYouMean(text, names)));
+  }
+  std::ifstream file(text);
+  std::stringstream contents;
+  contents << file.rdbuf();
+  if (!file || !contents) return absl::InvalidArgumentError(absl::StrCat("cannot read '", text, "'"));
+  return sim::CostModel::Parse(contents.str(), text);
+}
+
+absl::StatusOr<std::vector<std::string>> ParseAllocators(const std::string& text) {
+  std::vector<std::string> names = absl::StrSplit(text, ',', absl::SkipEmpty());
+  if (names.empty()) return absl::InvalidArgumentError("no allocator is named");
+  for (const std::string& name : names) {
+    if (absl::Status status = CheckAllocator(name); !status.ok()) return status;
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::Status CheckAllocator(const std::string& name) {
+  const std::vector<std::string> names = AllocatorNames();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  if (name == "driver-pool") return ComesLater("the allocator 'driver-pool'");
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown allocator '", name, "'; there are ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
+}
+
+void DeclareAllocators(CLI::App& app, std::vector<std::string>* allocators) {
+  *allocators = AllocatorNames();
+  AddParsed(app, "--allocators", allocators, ParseAllocators, "A,B,...",
+            absl::StrCat("Allocators to compare [", absl::StrJoin(*allocators, ","), "]"));
+}
+
+Bytes LargestFitCapacity(const bench::Trace& trace) {
+  return std::max(GiB(80), bench::Summarize(trace).peak_live * 16);
+}
+
+void ReplayFlags::DeclareDevice(CLI::App& app) {
+  AddParsed(app, "--device", &options_.cuda_device, ParseDevice, "sim|cuda:N",
+            "The simulated device or a real one [sim]");
+  AddParsed(app, "--capacity", &capacity_, ParseRelativeSize, "SIZE",
+            "Memory of the simulated device, or as 1.01x a multiple of the trace's peak live bytes [80GiB]");
+  AddParsed(app, "--limit", &limit_, ParseRelativeSize, "SIZE",
+            "The most physical memory an allocator may hold, or a multiple as above [no limit]");
+  AddParsed(app, "--growth", &options_.growth, ParseGrowth, "lazy|balanced|frugal",
+            "expanse: create memory first, or move idle memory first [lazy]");
+  AddSize(app, "--chunk", &options_.chunk_size, "expanse: size of a chunk of physical memory [its own choice]");
+  AddSize(app, "--prealloc", &options_.prealloc, "preallocated: size of its first block [0.9 of the capacity]");
+  AddCount(app, "--lag", &options_.lag, "A block's last work completes this many events after its free [0]");
+  AddParsed(app, "--costs", &options_.costs, ParseCosts, "PRESET|FILE",
+            absl::StrCat("What driver calls are modelled to cost: ", absl::StrJoin(sim::CostModel::PresetNames(), ", "),
+                         ", or a file [", options_.costs.name, "]"));
+  app.add_flag("--retry-oom", options_.retry_oom, "Ask for the bytes of each oom_ mark, and free them at once");
+}
+
+void ReplayFlags::DeclareReplay(CLI::App& app) {
+  AddCount(app, "--repeat", &options_.repeat, "Replay the trace so many times [1]");
+  app.add_flag("--keep-going", options_.keep_going, "Skip requests that fail instead of stopping at the first");
+  app.add_flag("--touch", options_.touch, "Write into every block and check it before it is freed");
+  AddCount(app, "--seed", &options_.seed, "Seed of what --touch writes [0]");
+}
+
+void ReplayFlags::DeclareOutput(CLI::App& app) {
+  app.add_option("--json", json_, "Write the results as JSON; - is the standard output, without tables")
+      ->type_name("FILE");
+  app.add_option("--svg", svg_, "Write a picture of memory over time; - is the standard output, without tables")
+      ->type_name("FILE");
+  AddLater(app, "--html", "FILE", "Write a report");
+  AddLater(app, "--perfetto", "FILE", "Write a time line for Perfetto");
+  AddLater(app, "--record", "FILE", "Write a recording");
+}
+
+absl::Status ReplayFlags::Check() const {
+  if (json_ == "-" && svg_ == "-") {
+    return absl::InvalidArgumentError("--json - and --svg - would both write to the standard output");
+  }
+  if (options_.repeat == 0) return absl::InvalidArgumentError("--repeat: must be at least 1");
+  if (!on_simulator()) {
+    if (capacity_.has_value()) {
+      return absl::InvalidArgumentError("--capacity: a real device has the memory it has; --limit bounds what is used");
+    }
+    if (options_.lag > 0) return absl::InvalidArgumentError("--lag: needs the simulated device");
+  }
+  for (const std::string& path : {json_, svg_}) {
+    if (absl::Status status = CheckWritable(path); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+bench::ReplayOptions ReplayFlags::Resolve(const bench::Trace& trace) const {
+  bench::ReplayOptions options = options_;
+  const Bytes peak_live = bench::Summarize(trace).peak_live;
+  if (capacity_.has_value()) options.capacity = capacity_->Of(peak_live);
+  if (limit_.has_value()) options.limit = limit_->Of(peak_live);
+  options.record_timeline = !svg_.empty();
+  return options;
+}
+
+absl::Status ReplayFlags::WriteReports(const bench::Trace& trace, const std::vector<bench::ReplayResult>& results,
+                                       const std::string& title) const {
+  if (!json_.empty()) {
+    bench::ReportDevice device;
+    device.simulated = on_simulator();
+    if (!results.empty()) device.name = results.front().device_name;
+    device.costs = options_.costs.name;
+    if (absl::Status status = WriteOutput(json_, bench::ReportJson(trace, device, results)); !status.ok())
+      return status;
+  }
+  if (svg_.empty()) return absl::OkStatus();
+  return WriteOutput(svg_, bench::DrawMemorySvg(title, results));
+}
+
+std::string ReplayFlags::DescribeDevice(const bench::ReplayResult& result) const {
+  const std::string size = bench::HumanBytes(result.capacity);
+  if (on_simulator()) return absl::StrCat("simulated device of ", size, ", modelled costs '", options_.costs.name, "'");
+  return absl::StrCat("device cuda:", options_.cuda_device->value(), " (", result.device_name, ") of ", size);
+}
+
+}  // namespace expanse::tool

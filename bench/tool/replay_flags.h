@@ -1,0 +1,58 @@
+// The options that replay, compare and fit share.
+
+#ifndef EXPANSE_BENCH_TOOL_REPLAY_FLAGS_H_
+#define EXPANSE_BENCH_TOOL_REPLAY_FLAGS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/replay/replay.h"
+#include "bench/replay/report_json.h"
+#include "bench/tool/size.h"
+#include "bench/tool/trace_flags.h"
+#include "bench/trace/trace.h"
+
+namespace expanse::tool {
+
+// How it is replayed. Declare what a command wants, then Resolve once the trace is there.
+class ReplayFlags {
+ public:
+  void DeclareDevice(CLI::App& app);  // device, capacity, costs and what the allocators are told
+  void DeclareReplay(CLI::App& app);  // how often, how far, what is checked
+  void DeclareOutput(CLI::App& app);  // reports
+
+  // OK if every output can probably be written and the options go together.
+  [[nodiscard]] absl::Status Check() const;
+  // The options for one replay of `trace`, but for the allocator.
+  [[nodiscard]] bench::ReplayOptions Resolve(const bench::Trace& trace) const;
+  // Writes the JSON and the picture that were asked for. `title` is the picture's.
+  [[nodiscard]] absl::Status WriteReports(const bench::Trace& trace, const std::vector<bench::ReplayResult>& results,
+                                          const std::string& title) const;
+  // Whether the standard output is free for a table.
+  [[nodiscard]] bool ShowsTable() const { return json_ != "-" && svg_ != "-"; }
+  [[nodiscard]] bool on_simulator() const { return !options_.cuda_device.has_value(); }
+  [[nodiscard]] bool capacity_given() const { return capacity_.has_value(); }
+
+  // "simulated device of 80.00 GiB, costs 'default'"
+  [[nodiscard]] std::string DescribeDevice(const bench::ReplayResult& result) const;
+
+ private:
+  bench::ReplayOptions options_;
+  std::optional<RelativeSize> capacity_, limit_;
+  std::string json_, svg_;
+};
+
+// Declares --allocators, a list separated by commas; all of them unless given.
+void DeclareAllocators(CLI::App& app, std::vector<std::string>* allocators);
+// Up to where capacities are tried for want of other orders: 80 GiB or 16 times peak live, whichever is more.
+[[nodiscard]] Bytes LargestFitCapacity(const bench::Trace& trace);
+// OK, or which allocator is not known, and the nearest that is.
+[[nodiscard]] absl::Status CheckAllocator(const std::string& name);
+
+}  // namespace expanse::tool
+
+#endif  // EXPANSE_BENCH_TOOL_REPLAY_FLAGS_H_
