@@ -1,0 +1,165 @@
+// Programs of one thread, on devices hardly larger than what they need, so that memory has to move.
+
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/trace/trace.h"
+#include "core/allocator.h"
+#include "gtest/gtest.h"
+#include "tests/stress/stress_device.h"
+#include "tests/stress/stress_program.h"
+#include "tests/stress/stress_scale.h"
+#include "tests/stress/stress_traces.h"
+#include "vmm/units.h"
+
+namespace expanse::stress {
+namespace {
+
+struct StressCase {
+  const char* name;
+  std::function<absl::StatusOr<bench::Trace>(uint64_t seed)> trace;
+  double capacity;  // of the device, in multiples of what the trace has live at its peak, rounded to 512 bytes
+  Growth growth;
+  sim::MemoryMode memory;
+  ProgramOptions program;
+  // Whether the program works on the legacy default stream in place of its first stream.
+  bool legacy_stream = false;
+};
+void PrintTo(const StressCase& c, std::ostream* os) { *os << c.name; }
+
+class Stress : public testing::TestWithParam<StressCase> {};
+
+// Runs the case with one seed. The allocator must end as it began, the driver with nothing left.
+void RunCase(const StressCase& stress, uint64_t seed) {
+  const absl::StatusOr<bench::Trace> trace = stress.trace(seed);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const bench::TraceSummary summary = Summarize(*trace);
+  const Bytes peak = summary.peak_allocated;
+  const Bytes memory =
+      RoundUp(Bytes(static_cast<uint64_t>(static_cast<double>(peak.count()) * stress.capacity)), MiB(2));
+
+  absl::StatusOr<std::unique_ptr<StressDevice>> device = StressDevice::Open(memory, stress.memory);
+  ASSERT_TRUE(device.ok()) << device.status();
+  std::vector<StreamHandle> streams;
+  for (uint64_t i = 0; i < summary.streams; ++i) {
+    const absl::StatusOr<StreamHandle> stream = (*device)->CreateStream();
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    streams.push_back(*stream);
+  }
+  if (stress.legacy_stream) streams[0] = StreamHandle();
+
+  AllocatorOptions options;
+  options.growth = stress.growth;
+  absl::StatusOr<std::unique_ptr<Allocator>> allocator = Allocator::Create((*device)->driver(), options);
+  ASSERT_TRUE(allocator.ok()) << allocator.status();
+
+  ProgramOptions program_options = stress.program;
+  program_options.seed = seed;
+  StressProgram program(**device, **allocator, *trace, streams, program_options);
+  const absl::Status status = program.Run();
+  ASSERT_TRUE(status.ok()) << status;
+
+  const Stats stats = (*allocator)->GetStats();
+  EXPECT_EQ(stats.live.current, Bytes());
+  EXPECT_EQ(stats.live_blocks, 0u);
+  EXPECT_EQ(stats.allocations, stats.frees);
+  EXPECT_EQ(stats.failed_allocations, program.refused());
+  EXPECT_LE(stats.reserved.peak, memory);
+  if (program.refused() == 0) EXPECT_EQ(stats.live.peak, summary.peak_live);
+  std::cout << "  seed " << seed << ": " << summary.events << " events, " << stats.chunks_created << " chunks created, "
+            << stats.chunks_moved << " moved, " << stats.waits << " waits, " << program.refused() << " refused\n";
+
+  // With nothing live and nothing queued all memory is idle: it can all be given back, and all be had again.
+  ASSERT_TRUE((*device)->WaitForEverything().ok());
+  const absl::StatusOr<Bytes> trimmed = (*allocator)->Trim(Bytes());
+  ASSERT_TRUE(trimmed.ok()) << trimmed.status();
+  EXPECT_EQ((*allocator)->GetStats().reserved.current, Bytes());
+  EXPECT_EQ((*device)->simulator().committed(DeviceOrdinal()), Bytes());
+  const absl::StatusOr<DeviceAddress> all = (*allocator)->Allocate(memory, streams[0]);
+  EXPECT_TRUE(all.ok()) << all.status();
+  EXPECT_TRUE((*allocator)->CheckInvariants().ok()) << (*allocator)->CheckInvariants();
+
+  allocator->reset();
+  const absl::Status closed = (*device)->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+}
+
+TEST_P(Stress, ServesKeepsContentsAndLeavesNothingBehind) {
+  for (uint64_t seed = 1; seed <= StressScale(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RunCase(GetParam(), seed);
+    if (HasFailure()) return;
+  }
+}
+
+constexpr auto kReal = sim::MemoryMode::kReal;
+constexpr auto kAccounting = sim::MemoryMode::kAccounting;
+
+ProgramOptions WithContents(uint64_t runs, uint64_t check_every) {
+  ProgramOptions options;
+  options.contents = true;
+  options.runs = runs;
+  options.check_every = check_every;
+  return options;
+}
+
+ProgramOptions WithWork(ProgramOptions options) {
+  options.queued_work = true;
+  return options;
+}
+
+ProgramOptions MayRefuse(ProgramOptions options) {
+  options.must_serve = false;
+  return options;
+}
+
+ProgramOptions FullScale(uint64_t runs) {
+  ProgramOptions options;
+  options.runs = runs;
+  options.check_every = 10'000;
+  return options;
+}
+
+const auto kSmallFixed = [](uint64_t seed) { return SmallLlama(bench::VarySeq::kNone, seed); };
+const auto kSmallVarying = [](uint64_t seed) { return SmallLlama(bench::VarySeq::kStep, seed); };
+const auto kFullFixed = [](uint64_t seed) { return FullLlama(bench::VarySeq::kNone, seed); };
+const auto kFullVarying = [](uint64_t seed) { return FullLlama(bench::VarySeq::kStep, seed); };
+const auto kTinyRandom = [](uint64_t seed) { return SmallRandom(2'000, seed); };
+const auto kSmallRandom = [](uint64_t seed) { return SmallRandom(20'000, seed); };
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Stress,
+    testing::Values(
+        StressCase{"TinyRandomCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kLazy, kReal, WithContents(2, 1)},
+        StressCase{"TinyRandomFrugalCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kFrugal, kReal, WithContents(2, 1)},
+        StressCase{"TinyRandomWithWorkCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kLazy, kReal,
+                   WithWork(WithContents(2, 1))},
+        StressCase{"SmallLlamaFixed", kSmallFixed, 1.05, Growth::kLazy, kReal, WithContents(3, 97)},
+        StressCase{"SmallLlamaFixedFrugal", kSmallFixed, 1.05, Growth::kFrugal, kReal, WithContents(3, 97)},
+        StressCase{"SmallLlamaFixedTightest", kSmallFixed, 1.02, Growth::kLazy, kReal, MayRefuse(WithContents(3, 97))},
+        StressCase{"SmallLlamaFixedWithWork", kSmallFixed, 1.05, Growth::kLazy, kReal, WithWork(WithContents(3, 97))},
+        StressCase{"SmallLlamaVarying", kSmallVarying, 1.05, Growth::kLazy, kReal, WithContents(3, 97)},
+        StressCase{"SmallLlamaVaryingFrugalWithWork", kSmallVarying, 1.05, Growth::kFrugal, kReal,
+                   WithWork(WithContents(3, 97))},
+        StressCase{"SmallLlamaVaryingOnLegacyStream", kSmallVarying, 1.05, Growth::kLazy, kReal,
+                   WithWork(WithContents(3, 97)), /*legacy_stream=*/true},
+        StressCase{"SmallRandomWithWork", kSmallRandom, 1.10, Growth::kLazy, kReal, WithWork(WithContents(3, 211))},
+        StressCase{"SmallRandomTooTight", kSmallRandom, 1.02, Growth::kLazy, kReal,
+                   MayRefuse(WithWork(WithContents(3, 211)))},
+        StressCase{"FullLlamaFixed", kFullFixed, 1.02, Growth::kLazy, kAccounting, FullScale(2)},
+        StressCase{"FullLlamaFixedFrugalWithWork", kFullFixed, 1.02, Growth::kFrugal, kAccounting,
+                   WithWork(FullScale(1))},
+        StressCase{"FullLlamaVarying", kFullVarying, 1.02, Growth::kLazy, kAccounting, FullScale(2)},
+        StressCase{"FullLlamaVaryingWithWork", kFullVarying, 1.02, Growth::kLazy, kAccounting, WithWork(FullScale(1))},
+        StressCase{"FullRandom", FullRandom, 1.05, Growth::kLazy, kAccounting, FullScale(2)},
+        StressCase{"FullRandomWithWork", FullRandom, 1.05, Growth::kFrugal, kAccounting, WithWork(FullScale(1))}),
+    [](const testing::TestParamInfo<StressCase>& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace expanse::stress
