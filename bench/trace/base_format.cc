@@ -88,7 +88,7 @@ class Parser {
   }
 
   absl::Status Error(absl::string_view problem) const {
-    return absl::InvalidArgumentError(absl::StrCat(trace_.name, ":", line_, ": ", problem));
+    return absl::InvalidArgumentError(absl::StrCat(trace_.name, ":", std::max<uint64_t>(line_, 1), ": ", problem));
   }
 
   absl::Status ReadHeader() {
@@ -263,7 +263,9 @@ absl::Status CheckWritable(const Trace& trace) {
 
 }  // namespace
 
-absl::StatusOr<Trace> ParseBaseFormat(absl::string_view text, absl::string_view name) { return Parser(text, name).Run(); }
+absl::StatusOr<Trace> ParseBaseFormat(absl::string_view text, absl::string_view name) {
+  return Parser(text, name).Run();
+}
 
 absl::StatusOr<std::string> FormatBaseFormat(const Trace& trace) {
   const absl::Status status = CheckWritable(trace);

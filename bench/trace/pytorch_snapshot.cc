@@ -68,7 +68,7 @@ constexpr absl::string_view kIgnoredKeys[] = {
     "registration_counter",
 };
 constexpr absl::string_view kIgnoredActions[] = {"segment_alloc", "segment_free", "segment_map",
-                                                "segment_unmap", "snapshot",     "user_defined"};
+                                                 "segment_unmap", "snapshot",     "user_defined"};
 
 class SnapshotReader {
  public:

@@ -25,7 +25,8 @@ namespace expanse::bench {
 // expected; kNotFound a device that the snapshot does not have. Reads no more entries than `pickle_size` bytes can
 // hold, so that a file whose lists share one another costs no more than an honest one. O(pickle_size).
 [[nodiscard]] absl::StatusOr<Trace> TraceFromPyTorchSnapshot(PickleValue root, size_t pickle_size,
-                                                             std::optional<DeviceOrdinal> device, absl::string_view name,
+                                                             std::optional<DeviceOrdinal> device,
+                                                             absl::string_view name,
                                                              std::vector<std::string>& warnings);
 
 }  // namespace expanse::bench
