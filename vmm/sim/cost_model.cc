@@ -94,7 +94,7 @@ constexpr Row kVattention[] = {
     {EntryPoint::mem_release, {23, 0, 0}},
 };
 
-// "placement": the model under which this project first compared placement policies (docs/design.md).
+// "placement": the model under which this project first compared placement policies, before there was a simulator.
 constexpr Row kPlacement[] = {
     {EntryPoint::mem_create, {30, 0, 0.14}},
     {EntryPoint::mem_map, {2, 0, 0}},
