@@ -201,8 +201,8 @@ TEST(PyTorchSnapshot, ErrorsNameThePlaceAndTheValue) {
   EXPECT_THAT(
       entry(PickledDict({{"action", PickledString("alloc")}, {"size", PickledInt(1)}, {"addr", PickledInt(512)}})),
       Eq("s: device_traces[0][1].stream: missing, expected a whole number of at least 0"));
-  EXPECT_THAT(entry(Entry("alloc", 512, int64_t{1} << 62)),
-              HasSubstr("s: event 2: allocates 4611686018427387904 bytes"));
+  EXPECT_THAT(entry(Entry("alloc", 1024, int64_t{1} << 62)),
+              HasSubstr("s: event 1: allocates 4611686018427387904 bytes"));
 
   const auto segments = [](const std::string& value) {
     return Read(Snapshot(PickledList({PickledList({})}), value)).text;
