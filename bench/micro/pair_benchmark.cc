@@ -31,6 +31,7 @@ class PairBenchmark {
   void Run(benchmark::State& state) {
     const int threads = state.threads();
     rendezvous_.Meet(threads, [this, threads] {
+      const MutexLock lock(mu_);
       elapsed_ = {};
       rig_ = MicroRig::Open(allocator_, threads);
     });

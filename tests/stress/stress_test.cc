@@ -71,7 +71,9 @@ void RunCase(const StressCase& stress, uint64_t seed) {
   EXPECT_EQ(stats.allocations, stats.frees);
   EXPECT_EQ(stats.failed_allocations, program.refused());
   EXPECT_LE(stats.reserved.peak, memory);
-  if (program.refused() == 0) EXPECT_EQ(stats.live.peak, summary.peak_live);
+  if (program.refused() == 0) {
+    EXPECT_EQ(stats.live.peak, summary.peak_live);
+  }
   std::cout << "  seed " << seed << ": " << summary.events << " events, " << stats.chunks_created << " chunks created, "
             << stats.chunks_moved << " moved, " << stats.waits << " waits, " << program.refused() << " refused\n";
 
