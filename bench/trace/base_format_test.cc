@@ -138,6 +138,14 @@ TEST(BaseFormat, RequiresTheHeader) {
   EXPECT_THAT(problem("op,id,bytes\n"), Eq("t:1: 'op,id,bytes', expected the header op,id,bytes,stream"));
 }
 
+TEST(BaseFormat, HeaderOfFewerFieldsIsRefused) {
+  // Found by fuzzing: the fields that are not there were handed to memcpy as null pointers.
+  EXPECT_THAT(std::string(ParseBaseFormat("op\nm,step0,,\n", "t").status().message()),
+              Eq("t:1: 'op', expected the header op,id,bytes,stream"));
+  EXPECT_THAT(std::string(ParseBaseFormat(absl::string_view("\0\0", 2), "t").status().message()),
+              Eq("t:1: '\\x00\\x00', expected the header op,id,bytes,stream"));
+}
+
 TEST(BaseFormat, LongAndBinaryValuesAreQuotedShort) {
   const std::string problem = Problem(absl::StrCat("a,1,", std::string(100000, '\xff'), ",0\n"));
   EXPECT_LT(problem.size(), 500u);
