@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "vmm/sim/vector_clock.h"
 
 namespace expanse::sim {
@@ -44,17 +46,21 @@ class ClockSlots {
   // All slots, in use or not.
   [[nodiscard]] size_t count() const { return count_; }
 
-  // Whether the invariant holds, given the slots that are with streams.
-  [[nodiscard]] bool Valid(const std::vector<uint32_t>& with_streams, const VectorClock& host) const {
-    std::vector<int> owners(count_, 0);
-    const auto own = [&](uint32_t slot) {
-      if (slot < count_) ++owners[slot];
-    };
-    for (const uint32_t slot : with_streams) own(slot);
-    for (const uint32_t slot : free_) own(slot);
-    for (const Epoch last : retired_) own(last.slot);
-    return std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }) &&
-           std::none_of(retired_.begin(), retired_.end(), [&](Epoch last) { return host.Covers(last); });
+  // OK, or which slot breaks the invariant, given the slots that are with streams.
+  [[nodiscard]] absl::Status CheckInvariants(const std::vector<uint32_t>& with_streams, const VectorClock& host) const {
+    std::vector<uint32_t> places = with_streams;
+    places.insert(places.end(), free_.begin(), free_.end());
+    for (const Epoch last : retired_) {
+      places.push_back(last.slot);
+      if (host.Covers(last)) {
+        return absl::InternalError(absl::StrCat("clock slot ", last.slot, " is retired, but the host knows its work"));
+      }
+    }
+    for (uint32_t slot = 0; slot < count_; ++slot) {
+      const auto at = std::count(places.begin(), places.end(), slot);
+      if (at != 1) return absl::InternalError(absl::StrCat("clock slot ", slot, " is at ", at, " places"));
+    }
+    return absl::OkStatus();
   }
 
  private:

@@ -10,6 +10,9 @@
 #include <map>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace expanse::sim {
 
 // Disjoint, non-empty intervals [begin, end), each with a value. Value needs operator== and copying. Bytes in no
@@ -70,14 +73,17 @@ class IntervalMap {
   [[nodiscard]] size_t size() const { return pieces_.size(); }
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
 
-  // Whether the intervals are disjoint and none is empty. O(n).
-  [[nodiscard]] bool Valid() const {
+  // OK, or which interval overlaps the one before it or is empty. O(n).
+  [[nodiscard]] absl::Status CheckInvariants() const {
     uint64_t last_end = 0;
     for (const auto& [begin, piece] : pieces_) {
-      if (begin < last_end || piece.end <= begin) return false;
+      if (begin < last_end || piece.end <= begin) {
+        return absl::InternalError(
+            absl::StrCat("interval [", begin, ", ", piece.end, ") follows one that ends at ", last_end));
+      }
       last_end = piece.end;
     }
-    return true;
+    return absl::OkStatus();
   }
 
  private:

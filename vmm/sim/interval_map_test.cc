@@ -29,7 +29,7 @@ TEST(IntervalMap, UpdateSplitsWhatItOverlaps) {
   Assign(map, 10, 40, 1);
   Assign(map, 20, 30, 2);
   EXPECT_EQ(Dump(map), "[10,20)=1 [20,30)=2 [30,40)=1 ");
-  EXPECT_TRUE(map.Valid());
+  EXPECT_TRUE(map.CheckInvariants().ok());
 }
 
 TEST(IntervalMap, EqualNeighboursJoin) {
@@ -104,7 +104,7 @@ TEST(IntervalMap, AgreesWithAnArray) {
           for (uint64_t i = a; i < b; ++i) model[i] = model[i] == value ? value + 1 : value;
         }
       }
-      ASSERT_TRUE(map.Valid());
+      ASSERT_TRUE(map.CheckInvariants().ok()) << map.CheckInvariants();
       std::vector<int> seen(kBytes, 0);
       map.ForEach(0, kBytes, [&](uint64_t from, uint64_t to, int value) {
         for (uint64_t i = from; i < to; ++i) seen[i] = value;

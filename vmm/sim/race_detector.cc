@@ -90,10 +90,7 @@ absl::Status RaceDetector::CheckInvariants() const {
   size_t total = 0;
   for (const auto& [allocation, history] : histories_) {
     total += history.size();
-    if (!history.Valid()) {
-      return absl::InternalError(
-          absl::StrCat("race history of allocation ", static_cast<uint64_t>(allocation), " has overlapping intervals"));
-    }
+    if (absl::Status intervals = history.CheckInvariants(); !intervals.ok()) return intervals;
     absl::Status status;
     history.ForEach(0, UINT64_MAX, [&, id = allocation](uint64_t begin, uint64_t /*end*/, const History& piece) {
       for (size_t i = 0; i < piece.reads.size(); ++i) {

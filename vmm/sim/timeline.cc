@@ -284,7 +284,7 @@ Timeline::Footprint Timeline::footprint() const { return Footprint{pending_.size
 
 absl::Status Timeline::CheckInvariants() const {
   if (absl::Status status = races_.CheckInvariants(); !status.ok()) return status;
-  if (!pending_.Valid()) return absl::InternalError("pending work has overlapping intervals");
+  if (absl::Status status = pending_.CheckInvariants(); !status.ok()) return status;
   const VirtualTime horizon = std::max(now_, latest_end_);
 
   size_t listed = 0;
@@ -315,7 +315,7 @@ absl::Status Timeline::CheckInvariants() const {
       return absl::InternalError(absl::StrCat("stream ", number, " is not found by its handle"));
     }
   }
-  if (!slots_.Valid(slots, host_)) return absl::InternalError("a clock slot has no owner or several");
+  if (absl::Status status = slots_.CheckInvariants(slots, host_); !status.ok()) return status;
   for (const auto& [handle, event] : events_) {
     if (event_handles_.IsFree(handle)) return absl::InternalError("a free event handle is in use");
     if (!contexts_.contains(event.context)) return absl::InternalError("an event outlived its context");

@@ -38,14 +38,6 @@ class VectorClock {
     for (size_t i = 0; i < other.ticks_.size(); ++i) ticks_[i] = std::max(ticks_[i], other.ticks_[i]);
   }
 
-  // Whether this clock knows all that `other` knows.
-  [[nodiscard]] bool Includes(const VectorClock& other) const {
-    for (size_t i = 0; i < other.ticks_.size(); ++i) {
-      if (at(static_cast<uint32_t>(i)) < other.ticks_[i]) return false;
-    }
-    return true;
-  }
-
  private:
   std::vector<uint64_t> ticks_;
 };
