@@ -1,6 +1,5 @@
 #include "tests/stress/stress_device.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,9 +12,11 @@ abi::Stream Raw(StreamHandle stream) { return static_cast<abi::Stream>(stream.ra
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StressDevice>> StressDevice::Open(Bytes memory, sim::MemoryMode mode) {
+absl::StatusOr<std::unique_ptr<StressDevice>> StressDevice::Open(Bytes memory, Bytes granularity,
+                                                                 sim::MemoryMode mode) {
   sim::Config config;
   config.devices[0].total_memory = memory;
+  config.devices[0].granularity = granularity;
   config.memory = mode;
   absl::StatusOr<std::unique_ptr<sim::Simulator>> simulator = sim::Simulator::Create(config);
   if (!simulator.ok()) return simulator.status();
@@ -76,16 +77,6 @@ absl::Status StressDevice::Close() {
   const sim::Ledger ledger = simulator_->ledger();
   if (!ledger.Balanced()) return absl::InternalError(absl::StrCat("left with the driver: ", ledger.ToString()));
   return simulator_->CheckInvariants();
-}
-
-absl::Status StressDevice::Write(DeviceAddress address, absl::Span<const uint8_t> bytes) {
-  std::memcpy(address.ptr(), bytes.data(), bytes.size());
-  return absl::OkStatus();
-}
-
-absl::Status StressDevice::Read(DeviceAddress address, absl::Span<uint8_t> bytes) {
-  std::memcpy(bytes.data(), address.ptr(), bytes.size());
-  return absl::OkStatus();
 }
 
 }  // namespace expanse::stress

@@ -4,12 +4,11 @@
 #define EXPANSE_TESTS_STRESS_STRESS_DEVICE_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "bench/replay/contents.h"
 #include "vmm/driver.h"
 #include "vmm/sim/simulator.h"
 #include "vmm/units.h"
@@ -18,10 +17,13 @@ namespace expanse::stress {
 
 // A simulator with one device, whose primary context is held, and streams made on request. Programs on several threads
 // may share one; each thread calls MakeCurrent first. CreateStream and Close are for one thread at a time.
-class StressDevice final : public bench::ContentsAccess {
+class StressDevice {
  public:
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<StressDevice>> Open(Bytes memory, sim::MemoryMode mode);
-  ~StressDevice() override;
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<StressDevice>> Open(Bytes memory, Bytes granularity,
+                                                                          sim::MemoryMode mode);
+  ~StressDevice();
+  StressDevice(const StressDevice&) = delete;
+  StressDevice& operator=(const StressDevice&) = delete;
 
   [[nodiscard]] const Driver& driver() const { return simulator_->driver(); }
   [[nodiscard]] sim::Simulator& simulator() { return *simulator_; }
@@ -37,10 +39,6 @@ class StressDevice final : public bench::ContentsAccess {
   // Gives back streams and context, then OK where nothing is left with the driver, no rule was broken and the simulator
   // is sound; else INTERNAL saying what is not. Call once every allocator is gone.
   [[nodiscard]] absl::Status Close();
-
-  // On the host, which may touch a simulated device's real memory wherever it is mapped.
-  [[nodiscard]] absl::Status Write(DeviceAddress address, absl::Span<const uint8_t> bytes) override;
-  [[nodiscard]] absl::Status Read(DeviceAddress address, absl::Span<uint8_t> bytes) override;
 
  private:
   explicit StressDevice(std::unique_ptr<sim::Simulator> simulator) : simulator_(std::move(simulator)) {}

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/replay/contents.h"
+#include "tests/stress/block_contents.h"
 #include "vmm/sim/simulator.h"
 
 namespace expanse::stress {
@@ -87,9 +87,8 @@ absl::Status StressProgram::Allocate(uint64_t run, const bench::TraceEvent& even
   }
   Block& block = blocks_[event.block];
   block = {{*address, size}, stream};
-  if (options_.contents) {
-    const absl::Status status = bench::WriteContents(device_, block.range, Key(run, event.block));
-    if (!status.ok()) return status;
+  if (options_.contents_by_chunk.has_value()) {
+    WriteContents(block.range, *options_.contents_by_chunk, Key(run, event.block));
   }
   return options_.queued_work ? QueueWork(block) : absl::OkStatus();
 }
@@ -97,8 +96,8 @@ absl::Status StressProgram::Allocate(uint64_t run, const bench::TraceEvent& even
 absl::Status StressProgram::Free(uint64_t run, uint32_t index) {
   Block& block = blocks_[index];
   if (block.range.begin.is_null()) return absl::OkStatus();  // it was refused
-  if (options_.contents) {
-    const absl::Status status = bench::CheckContents(device_, block.range, Key(run, index));
+  if (options_.contents_by_chunk.has_value()) {
+    const absl::Status status = CheckContents(block.range, *options_.contents_by_chunk, Key(run, index));
     if (!status.ok()) return absl::Status(status.code(), absl::StrCat("block ", index, " ", status.message()));
   }
   bool free_where_used = false;

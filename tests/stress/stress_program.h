@@ -4,6 +4,7 @@
 #define EXPANSE_TESTS_STRESS_STRESS_PROGRAM_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,9 @@
 namespace expanse::stress {
 
 struct ProgramOptions {
-  // Blocks are filled at their ends and where chunks meet, with what no other block holds, and checked when they are
-  // freed. Needs a device with real memory.
-  bool contents = false;
+  // Blocks are filled at their ends and where chunks of this size meet, and checked when they are freed. None: they are
+  // not touched. Needs a device with real memory.
+  std::optional<Bytes> contents_by_chunk;
   // Work of random length is queued on blocks, now and then on another stream than their own.
   bool queued_work = false;
   // Whether a request that is refused is a failure; else its block is left out.

@@ -26,7 +26,9 @@ struct StressCase {
   std::function<absl::StatusOr<bench::Trace>(uint64_t seed)> trace;
   double capacity;  // of the device, in multiples of what the trace has live at its peak, rounded to 512 bytes
   Growth growth;
+  // Real memory: contents are checked. Accounting: they cannot be, and memory may be as large as a device's.
   sim::MemoryMode memory;
+  Bytes chunk;
   ProgramOptions program;
   // Whether the program works on the legacy default stream in place of its first stream.
   bool legacy_stream = false;
@@ -44,7 +46,7 @@ void RunCase(const StressCase& stress, uint64_t seed) {
   const Bytes memory =
       RoundUp(Bytes(static_cast<uint64_t>(static_cast<double>(peak.count()) * stress.capacity)), MiB(2));
 
-  absl::StatusOr<std::unique_ptr<StressDevice>> device = StressDevice::Open(memory, stress.memory);
+  absl::StatusOr<std::unique_ptr<StressDevice>> device = StressDevice::Open(memory, stress.chunk, stress.memory);
   ASSERT_TRUE(device.ok()) << device.status();
   std::vector<StreamHandle> streams;
   for (uint64_t i = 0; i < summary.streams; ++i) {
@@ -56,11 +58,13 @@ void RunCase(const StressCase& stress, uint64_t seed) {
 
   AllocatorOptions options;
   options.growth = stress.growth;
+  options.chunk_size = stress.chunk;
   absl::StatusOr<std::unique_ptr<Allocator>> allocator = Allocator::Create((*device)->driver(), options);
   ASSERT_TRUE(allocator.ok()) << allocator.status();
 
   ProgramOptions program_options = stress.program;
   program_options.seed = seed;
+  if (stress.memory == sim::MemoryMode::kReal) program_options.contents_by_chunk = stress.chunk;
   StressProgram program(**device, **allocator, *trace, streams, program_options);
   const absl::Status status = program.Run();
   ASSERT_TRUE(status.ok()) << status;
@@ -103,28 +107,24 @@ TEST_P(Stress, ServesKeepsContentsAndLeavesNothingBehind) {
 constexpr auto kReal = sim::MemoryMode::kReal;
 constexpr auto kAccounting = sim::MemoryMode::kAccounting;
 
-ProgramOptions WithContents(uint64_t runs, uint64_t check_every) {
+// Small chunks give a small device as many of them as a large one has.
+constexpr Bytes kSmallChunk = KiB(256);
+
+ProgramOptions Plain(uint64_t runs, uint64_t check_every) {
   ProgramOptions options;
-  options.contents = true;
   options.runs = runs;
   options.check_every = check_every;
   return options;
 }
 
-ProgramOptions WithWork(ProgramOptions options) {
+ProgramOptions WithWork(uint64_t runs, uint64_t check_every) {
+  ProgramOptions options = Plain(runs, check_every);
   options.queued_work = true;
   return options;
 }
 
 ProgramOptions MayRefuse(ProgramOptions options) {
   options.must_serve = false;
-  return options;
-}
-
-ProgramOptions FullScale(uint64_t runs) {
-  ProgramOptions options;
-  options.runs = runs;
-  options.check_every = 10'000;
   return options;
 }
 
@@ -135,33 +135,40 @@ const auto kFullVarying = [](uint64_t seed) { return FullLlama(bench::VarySeq::k
 const auto kTinyRandom = [](uint64_t seed) { return SmallRandom(2'000, seed); };
 const auto kSmallRandom = [](uint64_t seed) { return SmallRandom(20'000, seed); };
 
-INSTANTIATE_TEST_SUITE_P(
-    Programs, Stress,
-    testing::Values(
-        StressCase{"TinyRandomCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kLazy, kReal, WithContents(2, 1)},
-        StressCase{"TinyRandomFrugalCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kFrugal, kReal, WithContents(2, 1)},
-        StressCase{"TinyRandomWithWorkCheckedAtEachEvent", kTinyRandom, 1.10, Growth::kLazy, kReal,
-                   WithWork(WithContents(2, 1))},
-        StressCase{"SmallLlamaFixed", kSmallFixed, 1.05, Growth::kLazy, kReal, WithContents(3, 97)},
-        StressCase{"SmallLlamaFixedFrugal", kSmallFixed, 1.05, Growth::kFrugal, kReal, WithContents(3, 97)},
-        StressCase{"SmallLlamaFixedTightest", kSmallFixed, 1.02, Growth::kLazy, kReal, MayRefuse(WithContents(3, 97))},
-        StressCase{"SmallLlamaFixedWithWork", kSmallFixed, 1.05, Growth::kLazy, kReal, WithWork(WithContents(3, 97))},
-        StressCase{"SmallLlamaVarying", kSmallVarying, 1.05, Growth::kLazy, kReal, WithContents(3, 97)},
-        StressCase{"SmallLlamaVaryingFrugalWithWork", kSmallVarying, 1.05, Growth::kFrugal, kReal,
-                   WithWork(WithContents(3, 97))},
-        StressCase{"SmallLlamaVaryingOnLegacyStream", kSmallVarying, 1.05, Growth::kLazy, kReal,
-                   WithWork(WithContents(3, 97)), /*legacy_stream=*/true},
-        StressCase{"SmallRandomWithWork", kSmallRandom, 1.10, Growth::kLazy, kReal, WithWork(WithContents(3, 211))},
-        StressCase{"SmallRandomTooTight", kSmallRandom, 1.02, Growth::kLazy, kReal,
-                   MayRefuse(WithWork(WithContents(3, 211)))},
-        StressCase{"FullLlamaFixed", kFullFixed, 1.02, Growth::kLazy, kAccounting, FullScale(2)},
-        StressCase{"FullLlamaFixedFrugalWithWork", kFullFixed, 1.02, Growth::kFrugal, kAccounting,
-                   WithWork(FullScale(1))},
-        StressCase{"FullLlamaVarying", kFullVarying, 1.02, Growth::kLazy, kAccounting, FullScale(2)},
-        StressCase{"FullLlamaVaryingWithWork", kFullVarying, 1.02, Growth::kLazy, kAccounting, WithWork(FullScale(1))},
-        StressCase{"FullRandom", FullRandom, 1.05, Growth::kLazy, kAccounting, FullScale(2)},
-        StressCase{"FullRandomWithWork", FullRandom, 1.05, Growth::kFrugal, kAccounting, WithWork(FullScale(1))}),
-    [](const testing::TestParamInfo<StressCase>& info) { return std::string(info.param.name); });
+constexpr Growth kLazy = Growth::kLazy;
+constexpr Growth kFrugal = Growth::kFrugal;
+
+std::vector<StressCase> Cases() {
+  return {
+      // Invariants checked after each event.
+      {"TinyRandom", kTinyRandom, 1.10, kLazy, kReal, kSmallChunk, Plain(2, 1)},
+      {"TinyRandomFrugal", kTinyRandom, 1.10, kFrugal, kReal, kSmallChunk, Plain(2, 1)},
+      {"TinyRandomWithWork", kTinyRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(2, 1)},
+      {"TinyRandomOnLargeChunks", kTinyRandom, 1.10, kLazy, kReal, MiB(2), MayRefuse(WithWork(2, 1))},
+      // Contents checked, each step alike.
+      {"SmallLlama", kSmallFixed, 1.05, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaFrugal", kSmallFixed, 1.05, kFrugal, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaTight", kSmallFixed, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaWithWork", kSmallFixed, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97)},
+      {"SmallLlamaOnLargeChunks", kSmallFixed, 1.02, kLazy, kReal, MiB(2), MayRefuse(Plain(3, 97))},
+      // Contents checked, each step different.
+      {"SmallLlamaVarying", kSmallVarying, 1.05, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaVaryingFrugal", kSmallVarying, 1.05, kFrugal, kReal, kSmallChunk, WithWork(3, 97)},
+      {"SmallLlamaVaryingOnLegacyStream", kSmallVarying, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97), true},
+      {"SmallRandom", kSmallRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(3, 211)},
+      {"SmallRandomTooTight", kSmallRandom, 1.00, kLazy, kReal, kSmallChunk, MayRefuse(WithWork(2, 211))},
+      // The sizes of the mission.
+      {"FullLlama", kFullFixed, 1.02, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlamaFrugal", kFullFixed, 1.02, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
+      {"FullLlamaVarying", kFullVarying, 1.02, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlamaVaryingWithWork", kFullVarying, 1.02, kLazy, kAccounting, MiB(2), WithWork(1, 10'000)},
+      {"FullRandom", FullRandom, 1.05, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullRandomFrugal", FullRandom, 1.05, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Stress, testing::ValuesIn(Cases()),
+                         [](const testing::TestParamInfo<StressCase>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace expanse::stress

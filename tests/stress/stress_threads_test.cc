@@ -21,6 +21,9 @@
 namespace expanse::stress {
 namespace {
 
+// Small, so that a small device has many.
+constexpr Bytes kChunk = KiB(256);
+
 struct Workload {
   bench::Trace trace;
   bench::TraceSummary summary;
@@ -60,7 +63,7 @@ void RunCase(const SharedCase& shared, uint64_t seed) {
   const Bytes memory =
       RoundUp(Bytes(static_cast<uint64_t>(static_cast<double>(peaks.count()) * shared.capacity)), MiB(2));
 
-  absl::StatusOr<std::unique_ptr<StressDevice>> device = StressDevice::Open(memory, sim::MemoryMode::kReal);
+  absl::StatusOr<std::unique_ptr<StressDevice>> device = StressDevice::Open(memory, kChunk, sim::MemoryMode::kReal);
   ASSERT_TRUE(device.ok()) << device.status();
   for (Workload& workload : workloads) {
     for (uint64_t i = 0; i < workload.summary.streams; ++i) {
@@ -71,6 +74,7 @@ void RunCase(const SharedCase& shared, uint64_t seed) {
   }
   AllocatorOptions options;
   options.growth = shared.growth;
+  options.chunk_size = kChunk;
   absl::StatusOr<std::unique_ptr<Allocator>> allocator = Allocator::Create((*device)->driver(), options);
   ASSERT_TRUE(allocator.ok()) << allocator.status();
 
@@ -92,6 +96,7 @@ void RunCase(const SharedCase& shared, uint64_t seed) {
     EXPECT_TRUE(workload.result.ok()) << workload.result;
     refused += workload.refused;
   }
+  if (testing::Test::HasFailure()) return;
   const Stats stats = (*allocator)->GetStats();
   EXPECT_EQ(stats.live.current, Bytes());
   EXPECT_EQ(stats.live_blocks, 0u);
@@ -121,7 +126,7 @@ void RunSeeds(const SharedCase& shared) {
 
 ProgramOptions Program(bool queued_work, bool must_serve) {
   ProgramOptions options;
-  options.contents = true;
+  options.contents_by_chunk = kChunk;
   options.queued_work = queued_work;
   options.must_serve = must_serve;
   options.runs = 2;
