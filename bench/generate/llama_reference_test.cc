@@ -125,13 +125,18 @@ std::string ReadFile(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+bool PythonRuns() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the test has one thread
+  static const bool runs = std::system("python3 -c '' >/dev/null 2>&1") == 0;
+  return runs;
+}
+
 class LlamaReference : public testing::TestWithParam<Case> {};
 
 TEST_P(LlamaReference, WritesTheSameBytes) {
   const fs::path script = fs::path(EXPANSE_SHARED_DIR) / "gen_llama.py";
   if (!fs::exists(script)) GTEST_SKIP() << script << " is not there";
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): the test has one thread
-  if (std::system("python3 -c '' >/dev/null 2>&1") != 0) GTEST_SKIP() << "python3 does not run";
+  if (!PythonRuns()) GTEST_SKIP() << "python3 does not run";
 
   std::string directory = (fs::temp_directory_path() / "llama_reference_XXXXXX").string();
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
