@@ -15,14 +15,14 @@ namespace expanse::bench {
 // Measured nanoseconds of the calling thread per allocate/free pair (two calls of Allocate or Free; RecordUse is part
 // of the pairs that need it), below the driver table excluded; nullopt where a request failed.
 //
-// A clock around each call would cost as much as a good allocator does, so whole passes of the trace are timed, with
-// nothing in the loop but the calls: no figures, no timeline. One pass warms the allocator up, its live blocks are
-// freed, then the faster of two more passes counts. Subtracted are the time inside the driver or simulator, as its own
-// clock measured it during that pass, and the time of the same loop over an allocator that does nothing. Work and wait
-// rows are done with the clock stopped.
+// A clock around each call would cost as much as a good allocator does, so stretches of 1,024 calls are timed, with
+// nothing in the loop but the calls: no figures, no timeline. One pass of the trace warms the allocator up; its live
+// blocks are freed, and three more passes follow, freed likewise. Of each stretch the fastest of the three counts,
+// which keeps other processes out. Subtracted are the time inside the driver or simulator, as its own clock measured it
+// meanwhile, and the time of the same loop over an allocator that does nothing. Work and wait rows are done with the
+// clock stopped.
 //
-// The trace is replayed three times on a device of its own; options.repeat, lag, touch and keep_going are not looked
-// at.
+// The trace is replayed four times on a device of its own; options.repeat, lag, touch and keep_going are not looked at.
 [[nodiscard]] absl::StatusOr<std::optional<double>> MeasureHostNanosecondsPerPair(const Trace& trace,
                                                                                   const ReplayOptions& options,
                                                                                   const AllocatorFactory& factory);
