@@ -14,7 +14,7 @@ namespace {
 sim::Config ConfigOf(const std::string& name) {
   sim::Config config;
   config.devices[0].total_memory = MiB(256);
-  config.memory = name == "books" || name == "late" ? sim::MemoryMode::kAccounting : sim::MemoryMode::kReal;
+  config.memory = name == "memory" ? sim::MemoryMode::kReal : sim::MemoryMode::kAccounting;
   if (name == "late") config.quirks.release_lag = true;
   if (name == "contrary") {
     sim::Quirks& quirks = config.quirks;
@@ -95,6 +95,14 @@ StreamHandle ConformanceDevice::NewStream() {
 void ConformanceDevice::DestroyStream(StreamHandle stream) {
   EXPECT_EQ(driver_.stream_destroy(Raw(stream)), abi::kSuccess);
   streams_.erase(std::find(streams_.begin(), streams_.end(), stream));
+}
+
+void ConformanceDevice::Order(StreamHandle earlier, StreamHandle later) const {
+  abi::Event event = nullptr;
+  EXPECT_EQ(driver_.event_create(&event, abi::kEventDisableTiming), abi::kSuccess);
+  EXPECT_EQ(driver_.event_record(event, Raw(earlier)), abi::kSuccess);
+  EXPECT_EQ(driver_.stream_wait_event(Raw(later), event, 0), abi::kSuccess);
+  EXPECT_EQ(driver_.event_destroy(event), abi::kSuccess);
 }
 
 void ConformanceDevice::Synchronize() const { EXPECT_EQ(driver_.ctx_synchronize(), abi::kSuccess); }

@@ -21,8 +21,8 @@ class ConformanceDevice {
   // The names of the devices to test on. "cuda" is among them only where EXPANSE_TEST_CUDA=1 is set.
   //   books        simulated, keeps books only
   //   memory       simulated, with real memory
-  //   contrary     the same, with every open question about the driver answered the other way but for release_lag
-  //   late         simulated, with freed memory that is there again only after a wait
+  //   contrary     books only, with every open question about the driver answered the other way but for release_lag
+  //   late         books only, with freed memory that is there again only after a wait
   [[nodiscard]] static std::vector<std::string> Names();
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ConformanceDevice>> Open(const std::string& name);
   ~ConformanceDevice();
@@ -43,6 +43,8 @@ class ConformanceDevice {
   [[nodiscard]] StreamHandle NewStream();
   // Queued work may go on.
   void DestroyStream(StreamHandle stream);
+  // What `later` is given from now on runs after what `earlier` was given so far, as a program orders its streams.
+  void Order(StreamHandle earlier, StreamHandle later) const;
   // Waits for everything.
   void Synchronize() const;
 

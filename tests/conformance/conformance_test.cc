@@ -20,7 +20,9 @@ void ConformanceTest::TearDown() {
     for (const sim::Hazard& hazard : simulator()->hazards()) ADD_FAILURE() << hazard.description;
   }
   device_->Close();
-  if (simulator() != nullptr) EXPECT_TRUE(simulator()->ledger().Balanced()) << simulator()->ledger().ToString();
+  if (simulator() != nullptr) {
+    EXPECT_TRUE(simulator()->ledger().Balanced()) << simulator()->ledger().ToString();
+  }
 }
 
 bench::BenchAllocatorOptions ConformanceTest::Options() {
@@ -43,9 +45,15 @@ AddressRange ConformanceTest::Allocate(Bytes size, StreamHandle stream) {
   EXPECT_FALSE(address->is_null());
   EXPECT_EQ(address->value() % alignment(), 0) << ToString(block);
   auto next = live_.lower_bound(address->value());
-  if (next != live_.end()) EXPECT_FALSE(block.Overlaps(next->second)) << ToString(block) << ToString(next->second);
-  if (next != live_.begin()) EXPECT_FALSE(block.Overlaps(std::prev(next)->second)) << ToString(block);
-  if (simulator() != nullptr) EXPECT_TRUE(simulator()->IsMapped(block)) << ToString(block);
+  if (next != live_.end()) {
+    EXPECT_FALSE(block.Overlaps(next->second)) << ToString(block) << ToString(next->second);
+  }
+  if (next != live_.begin()) {
+    EXPECT_FALSE(block.Overlaps(std::prev(next)->second)) << ToString(block);
+  }
+  if (simulator() != nullptr) {
+    EXPECT_TRUE(simulator()->IsMapped(block)) << ToString(block);
+  }
   live_[address->value()] = block;
   Check();
   return block;
@@ -80,7 +88,9 @@ void ConformanceTest::Check() {
   EXPECT_LE(figures.allocated, figures.peak_allocated);
   EXPECT_LE(figures.pending, figures.peak_pending);
   EXPECT_LE(figures.reserved, figures.peak_reserved);
-  if (simulator() != nullptr) EXPECT_EQ(figures.reserved, simulator()->ledger().physical_bytes);
+  if (simulator() != nullptr) {
+    EXPECT_EQ(figures.reserved, simulator()->ledger().physical_bytes);
+  }
 }
 
 void ConformanceTest::Work(StreamHandle stream, AddressRange block, std::chrono::milliseconds duration) {

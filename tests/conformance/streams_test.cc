@@ -33,6 +33,7 @@ TEST_P(StreamsConformance, ARecordedUseKeepsTheMemoryFromOthers) {
   const StreamHandle other = device_->NewStream();
   for (int i = 0; i < 20; ++i) {
     const AddressRange block = Allocate(MiB(3));
+    device_->Order(StreamHandle(), other);
     Work(other, block, milliseconds(40));
     RecordUse(block, other);
     Free(block);
@@ -47,6 +48,7 @@ TEST_P(StreamsConformance, AFreeOnAnotherStreamKeepsTheMemoryFromTheFirst) {
   const StreamHandle other = device_->NewStream();
   for (int i = 0; i < 20; ++i) {
     const AddressRange block = Allocate(MiB(3));
+    device_->Order(StreamHandle(), other);
     Work(other, block, milliseconds(40));
     Free(block, other);
     const AddressRange next = Allocate(MiB(3));
@@ -63,6 +65,7 @@ TEST_P(StreamsConformance, UsesOnManyStreamsAreAllWaitedFor) {
     const AddressRange block = Allocate(MiB(3));
     for (size_t i = 0; i < streams.size(); ++i) {
       // Parts of their own, so that only reuse could make them collide.
+      device_->Order(StreamHandle(), streams[i]);
       Work(streams[i], {block.begin + KiB(512) * i, KiB(512)}, milliseconds(10 * (i + 1)));
       RecordUse(block, streams[i]);
       RecordUse(block, streams[i]);

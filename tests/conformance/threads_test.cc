@@ -79,7 +79,9 @@ TEST_P(ThreadsConformance, BlocksAreFreedByOtherThreads) {
         }
       }
       if (other.block.size.is_zero()) continue;
-      if (i % 3 == 0) EXPECT_TRUE(allocator_->RecordUse(other.block.begin, stream).ok());
+      if (i % 3 == 0) {
+        EXPECT_TRUE(allocator_->RecordUse(other.block.begin, stream).ok());
+      }
       EXPECT_TRUE(allocator_->Free(other.block.begin, other.stream).ok());
     }
   });
