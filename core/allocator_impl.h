@@ -70,6 +70,7 @@ class Allocator::Impl {
   absl::StatusOr<Block*> TryOnce(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool CouldEverFit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Ticket> OldestIncomplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

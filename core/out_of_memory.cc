@@ -9,7 +9,9 @@ std::string HelpfulSetting(const Shortage& shortage) {
   if (shortage.rounded > shortage.addresses_left && shortage.largest_free.is_zero() && shortage.reserved.is_zero()) {
     return "fewer or smaller address reservations (address_space_multiple): the process has none left";
   }
-  if (shortage.handles_left == 0) return "a larger chunk_size: the process's handle budget is used up";
+  if (shortage.chunk_size * shortage.handles_left < shortage.rounded) {
+    return absl::StrCat("a larger chunk_size: the process has ", shortage.handles_left, " handles left");
+  }
   if (shortage.limit && shortage.device && shortage.reserved + shortage.rounded > *shortage.limit &&
       shortage.device->free >= shortage.rounded) {
     return absl::StrCat("a higher limit: the device has ", ToString(shortage.device->free), " free");

@@ -12,8 +12,9 @@
 
 namespace expanse {
 
-// The rungs: what other streams have finished with; growth out of spare, created and moved chunks; then waiting for the
-// oldest work that holds memory back, and again from the start, until nothing is left to wait for.
+// The rungs: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
+// stream's other size classes; then waiting for the oldest work that holds memory back, and again from the start, until
+// nothing is left to wait for.
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
   absl::Status failure;
@@ -44,9 +45,24 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
     return block;
   }
   absl::StatusOr<Block*> grown = GrowSet(set, request, completion);
+  if (absl::IsResourceExhausted(grown.status())) {
+    if (Block* block = TakeFromOtherClass(request); block != nullptr) return block;
+  }
   // Short of memory that may well be free, had the driver answered: its refusal is the reason then.
   if (absl::IsResourceExhausted(grown.status()) && !completion.status().ok()) return completion.status();
   return grown;
+}
+
+// Sizes mix only when the alternative is to wait or to fail.
+Block* Allocator::Impl::TakeFromOtherClass(const Request& request) {
+  StreamHeap& heap = streams_.FindOrAdd(request.stream);
+  for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
+    Block* block = heap.set(size_class).free_index.BestFit(request.rounded);
+    if (block == nullptr) continue;
+    block->segment->Take(block, block->begin, request.rounded);
+    return block;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion) {
