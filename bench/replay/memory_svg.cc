@@ -130,7 +130,8 @@ class Picture {
     Axes();
     Marks();
     if (fullest_ != nullptr) Live();
-    for (size_t i = 0; i < shown_.size(); ++i) Reserved(*shown_[i], i % kStyles);
+    // The first result is drawn last, on top.
+    for (size_t i = shown_.size(); i-- > 0;) Reserved(*shown_[i], i % kStyles);
     if (draws_capacity_) Capacity();
     Legend();
     absl::StrAppend(&out_, "</svg>\n");
@@ -167,17 +168,21 @@ class Picture {
     if (fullest_ == nullptr || fullest_->marks.empty()) return;
     const std::vector<MarkFigures>& marks = fullest_->marks;
     const size_t every = (marks.size() + kMaxMarks - 1) / kMaxMarks;
+    // Where steps are marked, their names get the room.
+    const bool steps = std::any_of(marks.begin(), marks.end(), IsStep);
     int free_from = 0;  // where the next label has room
     for (size_t i = 0; i < marks.size(); i += every) {
       const int x = scale_.X(marks[i].event);
       Line(x, scale_.plot_top, x, Bottom(), "class=\"em-mark\" stroke-dasharray=\"1 2\"");
       const std::string label = marks[i].label.size() <= 16 ? marks[i].label : marks[i].label.substr(0, 13) + "...";
       const int width = 6 * static_cast<int>(label.size());
-      if (x < free_from || x + width > kWidth) continue;
+      if ((steps && !IsStep(marks[i])) || x < free_from || x + width > kWidth) continue;
       absl::StrAppend(&out_, Text(x, scale_.plot_top - 5, "em-faint", "start", 10, label));
       free_from = x + width + 6;
     }
   }
+
+  static bool IsStep(const MarkFigures& mark) { return mark.label.rfind("step", 0) == 0; }
 
   void Live() {
     const std::string path =

@@ -84,10 +84,15 @@ TEST(MemorySvg, LeavesOutACapacityFarOffTheScale) {
 
 TEST(MemorySvg, LabelsMarksWhereThereIsRoom) {
   ReplayResult result = Result("expanse", {Point(0, GiB(1), GiB(1)), Point(99, GiB(1), GiB(1))});
-  result.marks = {{"step0", 0, 0, {}}, {"crowded", 1, 0, {}}, {"step1", 60, 0, {}}};
-  const std::string svg = DrawMemorySvg("t", {result});
-  EXPECT_THAT(svg, HasSubstr(">step0<"));
+  result.marks = {{"one", 0, 0, {}}, {"crowded", 1, 0, {}}, {"two", 60, 0, {}}};
+  std::string svg = DrawMemorySvg("t", {result});
+  EXPECT_THAT(svg, HasSubstr(">one<"));
   EXPECT_THAT(svg, Not(HasSubstr(">crowded<")));
+  EXPECT_THAT(svg, HasSubstr(">two<"));
+  result.marks = {{"init", 0, 0, {}}, {"step0", 1, 0, {}}, {"step1", 60, 0, {}}};
+  svg = DrawMemorySvg("t", {result});
+  EXPECT_THAT(svg, Not(HasSubstr(">init<"))) << "steps have the room";
+  EXPECT_THAT(svg, HasSubstr(">step0<"));
   EXPECT_THAT(svg, HasSubstr(">step1<"));
 }
 

@@ -30,7 +30,7 @@ ReplayOptions Options(uint64_t lag) {
 }
 
 template <typename Allocator>
-ReplayResult Run(const std::string& rows, uint64_t lag) {
+ReplayResult ReplayRows(const std::string& rows, uint64_t lag) {
   absl::StatusOr<ReplayResult> result = ReplayWith(TraceOf(rows), Options(lag), Scripted<Allocator>(kArena, kArena));
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : ReplayResult{};
@@ -38,11 +38,11 @@ ReplayResult Run(const std::string& rows, uint64_t lag) {
 
 // On one stream, memory may be used again at once: its order covers it.
 TEST(Lag, ReuseOnTheSameStreamIsNoHazard) {
-  EXPECT_EQ(Run<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,1\nf,2,,1\n", 10).hazards, 0u);
+  EXPECT_EQ(ReplayRows<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,1\nf,2,,1\n", 10).hazards, 0u);
 }
 
 TEST(Lag, ReuseOnAnotherStreamBeforeTheWorkCompletesIsAHazard) {
-  const ReplayResult result = Run<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,2\nf,2,,2\n", 10);
+  const ReplayResult result = ReplayRows<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,2\nf,2,,2\n", 10);
   EXPECT_GT(*result.hazards, 0u);
   EXPECT_FALSE(result.hazard_descriptions.empty());
   EXPECT_THAT(result.failure_message, HasSubstr("event 2"));
@@ -52,29 +52,30 @@ TEST(Lag, ReuseOnAnotherStreamBeforeTheWorkCompletesIsAHazard) {
 TEST(Lag, CompletesItsEventsAfterTheFree) {
   // Free is event 1; a third block passes the time. With lag N the work is done once N more events have passed.
   const std::string rows = "a,1,4096,1\nf,1,,1\na,2,4096,1\nf,2,,1\na,3,4096,2\n";
-  EXPECT_EQ(Run<CarelessAllocator>(rows, 1).hazards, 0u) << "the last free was one event ago";
-  EXPECT_GT(*Run<CarelessAllocator>(rows, 2).hazards, 0u);
-  EXPECT_EQ(Run<CarelessAllocator>(rows, 0).hazards, 0u) << "without lag no work is queued";
+  EXPECT_EQ(ReplayRows<CarelessAllocator>(rows, 1).hazards, 0u) << "the last free was one event ago";
+  EXPECT_GT(*ReplayRows<CarelessAllocator>(rows, 2).hazards, 0u);
+  EXPECT_EQ(ReplayRows<CarelessAllocator>(rows, 0).hazards, 0u) << "without lag no work is queued";
 }
 
 TEST(Lag, AnAllocatorThatForgetsAnotherStreamsUseIsCaught) {
   // The block's own stream would be safe; stream 2 still works on it.
-  EXPECT_GT(*Run<CarelessAllocator>("a,1,4096,1\nu,1,,2\nf,1,,1\na,2,4096,1\n", 10).hazards, 0u);
+  EXPECT_GT(*ReplayRows<CarelessAllocator>("a,1,4096,1\nu,1,,2\nf,1,,1\na,2,4096,1\n", 10).hazards, 0u);
 }
 
 TEST(Lag, AnAllocatorThatForgetsTheFreeingStreamIsCaught) {
-  EXPECT_GT(*Run<CarelessAllocator>("a,1,4096,1\nf,1,,2\na,2,4096,1\n", 10).hazards, 0u);
+  EXPECT_GT(*ReplayRows<CarelessAllocator>("a,1,4096,1\nf,1,,2\na,2,4096,1\n", 10).hazards, 0u);
 }
 
 TEST(Lag, UsesOfOneBlockOnSeveralStreamsAreTheProgramsAndInOrder) {
   const std::string rows = "a,1,4096,1\nu,1,,2\nu,1,,3\nk,1,100,2\nk,1,100,1\nu,1,,2\nf,1,,3\na,2,4096,0\nf,2,,1\n";
-  EXPECT_EQ(Run<ScriptedAllocator>(rows, 10).hazards, 0u);
-  EXPECT_EQ(Run<ScriptedAllocator>(rows, 0).hazards, 0u);
+  EXPECT_EQ(ReplayRows<ScriptedAllocator>(rows, 10).hazards, 0u);
+  EXPECT_EQ(ReplayRows<ScriptedAllocator>(rows, 0).hazards, 0u);
 }
 
 TEST(Work, ReuseUnderQueuedWorkIsAHazardWithoutLagToo) {
-  EXPECT_GT(*Run<CarelessAllocator>("a,1,4096,1\nk,1,1000000,1\nf,1,,1\na,2,4096,2\nk,2,10,2\n", 0).hazards, 0u);
-  EXPECT_EQ(Run<CarelessAllocator>("a,1,4096,1\nk,1,1000000,1\nf,1,,1\nw,,,1\na,2,4096,2\nk,2,10,2\n", 0).hazards, 0u)
+  EXPECT_GT(*ReplayRows<CarelessAllocator>("a,1,4096,1\nk,1,1000000,1\nf,1,,1\na,2,4096,2\nk,2,10,2\n", 0).hazards, 0u);
+  EXPECT_EQ(
+      ReplayRows<CarelessAllocator>("a,1,4096,1\nk,1,1000000,1\nf,1,,1\nw,,,1\na,2,4096,2\nk,2,10,2\n", 0).hazards, 0u)
       << "the host waited";
 }
 

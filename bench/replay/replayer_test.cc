@@ -30,7 +30,7 @@ uint64_t Calls(const ReplayResult& result, EntryPoint entry_point) {
 }
 
 // Runs a trace that is expected to replay without an error.
-ReplayResult Run(const std::string& rows, const ReplayOptions& options, const AllocatorFactory& factory) {
+ReplayResult ReplayRows(const std::string& rows, const ReplayOptions& options, const AllocatorFactory& factory) {
   absl::StatusOr<ReplayResult> result = ReplayWith(TraceOf(rows), options, factory);
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : ReplayResult{};
@@ -44,8 +44,8 @@ std::string Error(const std::string& rows, const ReplayOptions& options, const A
 
 TEST(Replayer, TellsTheAllocatorWhatTheTraceSays) {
   std::vector<std::string> log;
-  const ReplayResult result = Run("m,step0,,\na,7,100,0\na,8,200,3\nu,7,,3\nf,7,,0\nf,8,,0\na,7,300,3\n", Options(),
-                                  Scripted<ScriptedAllocator>(kArena, kArena, &log));
+  const ReplayResult result = ReplayRows("m,step0,,\na,7,100,0\na,8,200,3\nu,7,,3\nf,7,,0\nf,8,,0\na,7,300,3\n",
+                                         Options(), Scripted<ScriptedAllocator>(kArena, kArena, &log));
   EXPECT_THAT(log, ElementsAre("a 100 s0", "a 200 s1", "u 100 s1", "f 100 s0", "f 200 s0", "a 300 s1"));
   EXPECT_EQ(result.events, 5u) << "only allocations and frees";
   EXPECT_EQ(result.peak_live, Bytes(300));
@@ -64,13 +64,13 @@ TEST(Replayer, StreamZeroIsTheLegacyStreamAndOthersAreStreamsOfTheirOwn) {
       return ScriptedAllocator::Allocate(size, stream);
     }
   };
-  (void)Run("a,1,1,0\na,2,2,1\na,3,2,9\n", Options(), Scripted<Recorder>(kArena, kArena));
+  (void)ReplayRows("a,1,1,0\na,2,2,1\na,3,2,9\n", Options(), Scripted<Recorder>(kArena, kArena));
 }
 
 TEST(Replayer, StopsAtTheFirstRequestThatFails) {
   std::vector<std::string> log;
-  const ReplayResult result = Run("m,step0,,\na,1,600,0\nm,step1,,\na,2,500,0\nf,1,,0\na,3,1,0\n", Options(),
-                                  Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
+  const ReplayResult result = ReplayRows("m,step0,,\na,1,600,0\nm,step1,,\na,2,500,0\nf,1,,0\na,3,1,0\n", Options(),
+                                         Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
   EXPECT_THAT(log, ElementsAre("a 600 s0", "a 500 s0"));
   EXPECT_TRUE(result.out_of_memory);
   EXPECT_EQ(result.failed_at_event, 1u);
@@ -86,8 +86,9 @@ TEST(Replayer, KeepsGoingWithoutTheBlocksThatFailed) {
   ReplayOptions options = Options();
   options.keep_going = true;
   std::vector<std::string> log;
-  const ReplayResult result = Run("a,1,600,0\na,2,500,0\nu,2,,1\nk,2,10,0\nf,2,,0\nf,1,,0\na,2,700,0\na,3,400,0\n",
-                                  options, Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
+  const ReplayResult result =
+      ReplayRows("a,1,600,0\na,2,500,0\nu,2,,1\nk,2,10,0\nf,2,,0\nf,1,,0\na,2,700,0\na,3,400,0\n", options,
+                 Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
   EXPECT_THAT(log, ElementsAre("a 600 s0", "a 500 s0", "f 600 s0", "a 700 s0", "a 400 s0"));
   EXPECT_EQ(result.failed_allocations, 2u);
   EXPECT_EQ(result.failed_at_event, 1u) << "the first";
@@ -98,19 +99,19 @@ TEST(Replayer, KeepsGoingWithoutTheBlocksThatFailed) {
 TEST(Replayer, RetriesOutOfMemoryMarksOnlyWhenAsked) {
   const std::string rows = "a,1,600,0\nm,oom_300,,\nm,oom_,,\nm,oom_12x,,\nm,oom_0,,\na,2,100,0\n";
   std::vector<std::string> log;
-  (void)Run(rows, Options(), Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
+  (void)ReplayRows(rows, Options(), Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
   EXPECT_THAT(log, ElementsAre("a 600 s0", "a 100 s0"));
 
   ReplayOptions options = Options();
   options.retry_oom = true;
   log.clear();
-  ReplayResult result = Run(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
+  ReplayResult result = ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(1000), &log));
   EXPECT_THAT(log, ElementsAre("a 600 s0", "a 300 s0", "f 300 s0", "a 100 s0"));
   EXPECT_EQ(result.events, 2u);
   EXPECT_EQ(result.peak_live, Bytes(900));
   EXPECT_FALSE(result.out_of_memory);
 
-  result = Run(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(899)));
+  result = ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(899)));
   EXPECT_TRUE(result.out_of_memory);
   EXPECT_EQ(result.failed_at_event, 1u);
   EXPECT_EQ(result.failed_request, Bytes(300));
@@ -121,8 +122,8 @@ TEST(Replayer, RepeatsAndFreesWhatIsLiveInBetween) {
   ReplayOptions options = Options();
   options.repeat = 3;
   std::vector<std::string> log;
-  const ReplayResult result =
-      Run("m,s,,\na,1,100,0\na,2,200,1\nf,1,,0\n", options, Scripted<ScriptedAllocator>(kArena, Bytes(300), &log));
+  const ReplayResult result = ReplayRows("m,s,,\na,1,100,0\na,2,200,1\nf,1,,0\n", options,
+                                         Scripted<ScriptedAllocator>(kArena, Bytes(300), &log));
   EXPECT_THAT(log, ElementsAre("a 100 s0", "a 200 s1", "f 100 s0", "f 200 s1",  //
                                "a 100 s0", "a 200 s1", "f 100 s0", "f 200 s1",  //
                                "a 100 s0", "a 200 s1", "f 100 s0"));
@@ -146,8 +147,8 @@ class CallingAllocator final : public ScriptedAllocator {
 };
 
 TEST(Replayer, CountsTheAllocatorsCallsFromMarkToMark) {
-  const ReplayResult result = Run("a,1,1,0\nm,one,,\na,2,1,0\na,3,1,0\nm,two,,\nm,three,,\na,4,1,0\n", Options(),
-                                  Scripted<CallingAllocator>(kArena, kArena));
+  const ReplayResult result = ReplayRows("a,1,1,0\nm,one,,\na,2,1,0\na,3,1,0\nm,two,,\nm,three,,\na,4,1,0\n", Options(),
+                                         Scripted<CallingAllocator>(kArena, kArena));
   EXPECT_EQ(Calls(result, EntryPoint::mem_alloc), 1u);
   EXPECT_EQ(Calls(result, EntryPoint::mem_get_info), 4u);
   ASSERT_EQ(result.marks.size(), 3u);
@@ -163,8 +164,8 @@ TEST(Replayer, CountsTheAllocatorsCallsFromMarkToMark) {
 
 TEST(Replayer, DoesNotCountItsOwnCallsAndWaits) {
   ReplayOptions options = Options();
-  const ReplayResult result = Run("a,1,4096,0\nk,1,500,0\nu,1,,1\nk,1,500,1\nw,,,1\nf,1,,0\n", options,
-                                  Scripted<ScriptedAllocator>(kArena, kArena));
+  const ReplayResult result = ReplayRows("a,1,4096,0\nk,1,500,0\nu,1,,1\nk,1,500,1\nw,,,1\nf,1,,0\n", options,
+                                         Scripted<ScriptedAllocator>(kArena, kArena));
   for (const EntryPoint own : {EntryPoint::stream_synchronize, EntryPoint::event_create, EntryPoint::event_record,
                                EntryPoint::stream_wait_event, EntryPoint::stream_create, EntryPoint::ctx_set_current,
                                EntryPoint::primary_ctx_retain, EntryPoint::init}) {
@@ -187,23 +188,23 @@ class WaitingAllocator final : public ScriptedAllocator {
 TEST(Replayer, CountsWhatTheAllocatorWaits) {
   const std::string rows = "a,1,4096,0\nk,1,5000,0\nf,1,,0\n";
   ReplayOptions options = Options();
-  const ReplayResult result = Run(rows, options, Scripted<WaitingAllocator>(kArena, kArena));
+  const ReplayResult result = ReplayRows(rows, options, Scripted<WaitingAllocator>(kArena, kArena));
   EXPECT_EQ(Calls(result, EntryPoint::stream_synchronize), 1u);
   ASSERT_TRUE(result.stall_us.has_value());
   EXPECT_GT(*result.stall_us, 4000) << "the work takes 5 ms of virtual time";
   EXPECT_LE(*result.stall_us, 5000);
 
   options.lag = 2;
-  EXPECT_EQ(Run(rows, options, Scripted<WaitingAllocator>(kArena, kArena)).stall_us, std::nullopt)
+  EXPECT_EQ(ReplayRows(rows, options, Scripted<WaitingAllocator>(kArena, kArena)).stall_us, std::nullopt)
       << "with lag, the clock counts events";
 }
 
 TEST(Replayer, RecordsATimelineOnlyWhenAsked) {
   ReplayOptions options = Options();
   const std::string rows = "a,1,100,0\na,2,50,0\nf,1,,0\n";
-  EXPECT_TRUE(Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).timeline.empty());
+  EXPECT_TRUE(ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).timeline.empty());
   options.record_timeline = true;
-  const ReplayResult result = Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena));
+  const ReplayResult result = ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena));
   ASSERT_EQ(result.timeline.size(), 3u);
   EXPECT_EQ(result.timeline[1].live, Bytes(150));
   EXPECT_EQ(result.timeline[2].live, Bytes(50));
@@ -215,8 +216,8 @@ TEST(Replayer, TouchPassesWhereBlocksAreTheirOwn) {
   ReplayOptions options = Options();
   options.touch = true;
   options.repeat = 2;
-  const ReplayResult result = Run("a,1,5000000,0\na,2,1,1\na,3,130,0\nf,1,,0\na,4,4194304,0\n", options,
-                                  Scripted<ScriptedAllocator>(kArena, kArena));
+  const ReplayResult result = ReplayRows("a,1,5000000,0\na,2,1,1\na,3,130,0\nf,1,,0\na,4,4194304,0\n", options,
+                                         Scripted<ScriptedAllocator>(kArena, kArena));
   EXPECT_EQ(result.peak_live, Bytes(5000131));
 }
 
@@ -252,7 +253,7 @@ TEST(Replayer, ReportsABrokenInvariant) {
   ReplayOptions options = Options();
   EXPECT_THAT(Error("a,1,1,0\n", options, Scripted<Inconsistent>(kArena, kArena)), HasSubstr("inconsistent"));
   options.check_invariants = false;
-  (void)Run("a,1,1,0\n", options, Scripted<Inconsistent>(kArena, kArena));
+  (void)ReplayRows("a,1,1,0\n", options, Scripted<Inconsistent>(kArena, kArena));
 }
 
 TEST(Replayer, ReportsWhatAnAllocatorLeavesBehind) {
@@ -272,7 +273,7 @@ TEST(Replayer, AnAllocatorThatCannotBeMadeForLackOfMemoryRanOutAtOnce) {
   auto factory = [](const Driver&, const BenchAllocatorOptions&) -> absl::StatusOr<std::unique_ptr<BenchAllocator>> {
     return absl::ResourceExhaustedError("too small");
   };
-  const ReplayResult result = Run("a,1,1,0\nf,1,,0\n", Options(), factory);
+  const ReplayResult result = ReplayRows("a,1,1,0\nf,1,,0\n", Options(), factory);
   EXPECT_TRUE(result.out_of_memory);
   EXPECT_EQ(result.failed_at_event, 0u);
   EXPECT_EQ(result.events, 2u);
@@ -289,19 +290,19 @@ TEST(Replayer, ReportsProgress) {
     EXPECT_GT(done, last);
     last = done;
   };
-  (void)Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena));
+  (void)ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena));
   EXPECT_GT(last, 0u);
 }
 
 TEST(Replayer, MeasuresHostTimeOnlyWhenAskedAndWhereNothingFailed) {
   const std::string rows = "a,1,100,0\na,2,50,1\nu,1,,1\nk,1,10,1\nw,,,1\nf,1,,0\n";
   ReplayOptions options = Options();
-  EXPECT_EQ(Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
+  EXPECT_EQ(ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
   options.measure_host_time = true;
-  EXPECT_NE(Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
-  EXPECT_EQ(Run(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(120))).host_ns_per_pair, std::nullopt);
+  EXPECT_NE(ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
+  EXPECT_EQ(ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, Bytes(120))).host_ns_per_pair, std::nullopt);
   options.lag = 1;
-  EXPECT_EQ(Run(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
+  EXPECT_EQ(ReplayRows(rows, options, Scripted<ScriptedAllocator>(kArena, kArena)).host_ns_per_pair, std::nullopt);
 }
 
 TEST(Replayer, RefusesOptionsThatMakeNoSense) {

@@ -67,8 +67,7 @@ class CompareCommand final : public Command {
       const std::string text = absl::StrCat(Headline(trace, device), CompareTable(results));
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
-    if (absl::Status status = flags_.WriteReports(trace, results, absl::StrCat(trace.name, ", ", device));
-        !status.ok()) {
+    if (absl::Status status = flags_.WriteReports(trace, results, Title(trace, device)); !status.ok()) {
       return status;
     }
     return kDone;

@@ -66,7 +66,7 @@ class FitCommand final : public Command {
           absl::StrCat(Headline(trace, "simulated devices, modelled costs"), FitTable(results, options.capacity));
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
-    const std::string title = absl::StrCat(trace.name, ", each allocator on the smallest capacity that runs it");
+    const std::string title = Title(trace, "each allocator on the smallest capacity that runs it");
     if (absl::Status status = flags_.WriteReports(trace, results, title); !status.ok()) return status;
     return exit_status;
   }

@@ -56,15 +56,16 @@ const Declared* Chosen(const std::vector<Declared>& commands) {
   return nullptr;
 }
 
-int NoCommand(const CLI::App& app, const std::vector<std::string>& names) {
+int NoCommand(const CLI::App& app, const std::vector<std::string>& commands) {
   const std::vector<std::string> extras = app.remaining();
   if (extras.empty()) {
     std::fputs(app.help().c_str(), stderr);
     return kError;
   }
-  const char* what = extras.front().front() == '-' ? "option" : "command";
-  return Fail("", absl::StrCat("unknown ", what, " '", extras.front(), "'", DidYouMean(extras.front(), names),
-                               "\nTry 'expanse --help'."));
+  const std::string& word = extras.front();
+  const bool option = word.rfind('-', 0) == 0;
+  return Fail("", absl::StrCat("unknown ", option ? "option" : "command", " '", word, "'",
+                               DidYouMean(word, option ? OptionNames(app) : commands), "\nTry 'expanse --help'."));
 }
 
 int Main(int argc, char** argv) {

@@ -55,7 +55,7 @@ class ReplayCommand final : public Command {
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
     if (!result->failure_message.empty()) Warn(result->failure_message);
-    const std::string title = absl::StrCat(trace.name, ", ", flags_.DescribeDevice(*result));
+    const std::string title = Title(trace, flags_.DescribeDevice(*result));
     if (absl::Status status = flags_.WriteReports(trace, {*result}, title); !status.ok()) return status;
     return result->out_of_memory || result->hazards.value_or(0) > 0 ? kDidNotRun : kDone;
   }

@@ -68,6 +68,10 @@ std::string Headline(const bench::Trace& trace, const std::string& device) {
                       summary.streams == 1 ? " stream" : " streams", "; ", device, "\n\n");
 }
 
+std::string Title(const bench::Trace& trace, const std::string& what) {
+  return absl::StrCat(trace.name.substr(trace.name.rfind('/') + 1), ", ", what);
+}
+
 std::string OutOfMemoryAt(const ReplayResult& result) {
   if (!result.out_of_memory) return "no";
   std::string where = absl::StrCat("event ", HumanCount(result.failed_at_event));

@@ -15,6 +15,9 @@ namespace expanse::tool {
 // "FILE: 133,236 events, peak live 61.82 GiB, 2 streams; DEVICE"
 [[nodiscard]] std::string Headline(const bench::Trace& trace, const std::string& device);
 
+// Of a picture: the file's name without its folder, and `what`.
+[[nodiscard]] std::string Title(const bench::Trace& trace, const std::string& what);
+
 // One line for each figure of one result, then one for each mark.
 [[nodiscard]] std::string ReplayTable(const bench::ReplayResult& result);
 
