@@ -68,7 +68,7 @@ MemoryMeter::~MemoryMeter() { metering = false; }
 size_t MemoryMeter::peak() const { return static_cast<size_t>(peak_held.load()); }
 
 void MemoryMeter::RequireWithinBound(size_t decompressed_size) const {
-  const size_t bound = (size_t{4} << 20) + 64 * decompressed_size;
+  const size_t bound = (size_t{512} << 10) + 64 * decompressed_size;
   if (peak() > bound) std::fprintf(stderr, "%zu bytes held for an input of %zu\n", peak(), decompressed_size);
   Require(peak() <= bound, "memory stays within its bound");
 }

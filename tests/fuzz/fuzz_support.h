@@ -30,7 +30,7 @@ class MemoryMeter {
   [[nodiscard]] size_t peak() const;
 
   // Requires the readers' promise: within 64 MiB plus 64 times the size of the decompressed input. The first term is
-  // taken as 4 MiB here, for a small input would otherwise show nothing.
+  // taken as 512 KiB here, for a small input would otherwise show nothing.
   void RequireWithinBound(size_t decompressed_size) const;
 };
 
