@@ -110,7 +110,8 @@ TEST_P(FaultsConformance, AFailedCreationLeavesNothing) {
     simulator()->ClearFaults();
     if (allocator.ok()) break;
     const std::string message(allocator.status().message());
-    EXPECT_EQ(allocator.status().code(), absl::StatusCode::kInternal) << message;
+    // Having no addresses is a shortage, whatever the driver calls it.
+    EXPECT_TRUE(absl::IsInternal(allocator.status()) || absl::IsResourceExhausted(allocator.status())) << message;
     // What the driver itself refuses to take back stays with it. Nothing else may.
     if (message.find("cuMemUnmap") == std::string::npos) ExpectNothingHeld();
     ASSERT_FALSE(HasFailure());

@@ -105,6 +105,7 @@ TEST_P(RequestsConformance, AFullDeviceServesAgainWhatIsGivenBack) {
   // A chunk or segment border may cost a block, and `late` memory that went back is still away.
   EXPECT_GE(blocks.size(), device_name() == "late" ? 10 : 14);
   Free(blocks.front());
+  device_->Synchronize();
   blocks.front() = Allocate(size);
   for (AddressRange block : blocks) Free(block);
   device_->Synchronize();
