@@ -37,8 +37,9 @@ void PrintTo(const StressCase& c, std::ostream* os) { *os << c.name; }
 
 class Stress : public testing::TestWithParam<StressCase> {};
 
-// Runs the case with one seed. The allocator must end as it began, the driver with nothing left.
-void RunCase(const StressCase& stress, uint64_t seed) {
+// Runs the case with one seed, and adds to `moved` the chunks that moved. The allocator must end as it began, the
+// driver with nothing left.
+void RunCase(const StressCase& stress, uint64_t seed, uint64_t& moved) {
   const absl::StatusOr<bench::Trace> trace = stress.trace(seed);
   ASSERT_TRUE(trace.ok()) << trace.status();
   const bench::TraceSummary summary = Summarize(*trace);
@@ -75,6 +76,7 @@ void RunCase(const StressCase& stress, uint64_t seed) {
   EXPECT_EQ(stats.allocations, stats.frees);
   EXPECT_EQ(stats.failed_allocations, program.refused());
   EXPECT_LE(stats.reserved.peak, memory);
+  moved += stats.chunks_moved;
   if (program.refused() == 0) {
     EXPECT_EQ(stats.live.peak, summary.peak_live);
   }
@@ -97,11 +99,13 @@ void RunCase(const StressCase& stress, uint64_t seed) {
 }
 
 TEST_P(Stress, ServesKeepsContentsAndLeavesNothingBehind) {
+  uint64_t moved = 0;
   for (uint64_t seed = 1; seed <= StressScale(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    RunCase(GetParam(), seed);
+    RunCase(GetParam(), seed, moved);
     if (HasFailure()) return;
   }
+  EXPECT_GT(moved, 0u) << "the device is too large to make anything move";
 }
 
 constexpr auto kReal = sim::MemoryMode::kReal;
@@ -133,7 +137,7 @@ const auto kSmallVarying = [](uint64_t seed) { return SmallLlama(bench::VarySeq:
 const auto kFullFixed = [](uint64_t seed) { return FullLlama(bench::VarySeq::kNone, seed); };
 const auto kFullVarying = [](uint64_t seed) { return FullLlama(bench::VarySeq::kStep, seed); };
 const auto kTinyRandom = [](uint64_t seed) { return SmallRandom(2'000, seed); };
-const auto kSmallRandom = [](uint64_t seed) { return SmallRandom(20'000, seed); };
+const auto kSmallRandom = [](uint64_t seed) { return SmallRandom(10'000, seed); };
 
 constexpr Growth kLazy = Growth::kLazy;
 constexpr Growth kFrugal = Growth::kFrugal;
@@ -146,21 +150,20 @@ std::vector<StressCase> Cases() {
       {"TinyRandomWithWork", kTinyRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(2, 1)},
       {"TinyRandomOnLargeChunks", kTinyRandom, 1.10, kLazy, kReal, MiB(2), MayRefuse(WithWork(2, 1))},
       // Contents checked, each step alike.
-      {"SmallLlama", kSmallFixed, 1.05, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlama", kSmallFixed, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaFrugal", kSmallFixed, 1.05, kFrugal, kReal, kSmallChunk, Plain(3, 97)},
-      {"SmallLlamaTight", kSmallFixed, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaWithWork", kSmallFixed, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97)},
       {"SmallLlamaOnLargeChunks", kSmallFixed, 1.02, kLazy, kReal, MiB(2), MayRefuse(Plain(3, 97))},
       // Contents checked, each step different.
-      {"SmallLlamaVarying", kSmallVarying, 1.05, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaVarying", kSmallVarying, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaVaryingFrugal", kSmallVarying, 1.05, kFrugal, kReal, kSmallChunk, WithWork(3, 97)},
       {"SmallLlamaVaryingOnLegacyStream", kSmallVarying, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97), true},
       {"SmallRandom", kSmallRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(3, 211)},
       {"SmallRandomTooTight", kSmallRandom, 1.00, kLazy, kReal, kSmallChunk, MayRefuse(WithWork(2, 211))},
       // The sizes of the mission.
-      {"FullLlama", kFullFixed, 1.02, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlama", kFullFixed, 1.01, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullLlamaFrugal", kFullFixed, 1.02, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
-      {"FullLlamaVarying", kFullVarying, 1.02, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlamaVarying", kFullVarying, 1.01, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullLlamaVaryingWithWork", kFullVarying, 1.02, kLazy, kAccounting, MiB(2), WithWork(1, 10'000)},
       {"FullRandom", FullRandom, 1.05, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullRandomFrugal", FullRandom, 1.05, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
