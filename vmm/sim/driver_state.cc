@@ -89,9 +89,10 @@ void DriverState::Charge(EntryPoint entry_point) {
 
 Allocation* DriverState::CreateAllocation(DeviceOrdinal device, Bytes size, const abi::AllocationProp& prop,
                                           bool classic) {
-  if (!faults.AllowCreate(size)) return nullptr;
+  if (!faults.AllowsCreate(size)) return nullptr;
   const std::optional<uint64_t> offset = memory(device).Commit(size);
   if (!offset) return nullptr;
+  faults.NoteCreated(size);
   return allocations.Add(device, size, *offset, prop, classic);
 }
 
@@ -152,7 +153,8 @@ void DriverState::NoticeUnmap(AddressRange range) {
                                                        " ns under ", pending->ToString()));
     // Whatever runs on the range from now on faults; the device that owns the memory stands for the one that runs it.
     mappings.ForEachIn(pending->range, [&](const Mapping& mapping) {
-      contexts.MakeSticky(mapping.allocation->device, abi::kIllegalAddress);
+      const DeviceOrdinal owner = mapping.allocation->device;
+      if (contexts.IsLive(owner)) contexts.MakeSticky(owner, abi::kIllegalAddress);
     });
   }
   timeline.ForgetRange(range);
@@ -184,18 +186,22 @@ bool DriverState::Protect(AddressRange range, absl::Span<const AccessMask> acces
 }
 
 bool DriverState::SetAccess(AddressRange range, absl::Span<const abi::AccessDesc> descs) {
-  std::vector<AccessMask> before, after;
-  mappings.ForEachIn(range, [&](const Mapping& mapping) {
-    before.push_back(mapping.access);
-    after.push_back(mapping.access);
-    for (const abi::AccessDesc& desc : descs) after.back().Set(DeviceOrdinal(desc.location.id), desc.flags);
-  });
-  if (real() && !Protect(range, after)) {
-    (void)Protect(range, before);
-    return false;
+  const auto with_descs = [&](AccessMask access) {
+    for (const abi::AccessDesc& desc : descs) access.Set(DeviceOrdinal(desc.location.id), desc.flags);
+    return access;
+  };
+  if (real()) {
+    std::vector<AccessMask> before, after;
+    mappings.ForEachIn(range, [&](const Mapping& mapping) {
+      before.push_back(mapping.access);
+      after.push_back(with_descs(mapping.access));
+    });
+    if (!Protect(range, after)) {
+      (void)Protect(range, before);
+      return false;
+    }
   }
-  size_t i = 0;
-  mappings.ForEachIn(range, [&](Mapping& mapping) { mapping.access = after[i++]; });
+  mappings.ForEachIn(range, [&](Mapping& mapping) { mapping.access = with_descs(mapping.access); });
   return true;
 }
 

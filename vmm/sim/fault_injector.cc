@@ -25,11 +25,4 @@ std::optional<abi::Result> FaultInjector::OnCall(EntryPoint entry_point, bool fa
   return std::nullopt;
 }
 
-bool FaultInjector::AllowCreate(Bytes bytes) {
-  if (!create_budget_) return true;
-  if (bytes > *create_budget_) return false;
-  *create_budget_ -= bytes;
-  return true;
-}
-
 }  // namespace expanse::sim

@@ -25,8 +25,11 @@ class FaultInjector {
 
   // Counts a call; the result it is to return instead of doing anything, if it was chosen. O(1).
   [[nodiscard]] std::optional<abi::Result> OnCall(EntryPoint entry_point, bool failable);
-  // Whether the creation of that much memory is allowed to go on; counts it if so.
-  [[nodiscard]] bool AllowCreate(Bytes bytes);
+  // Whether that much memory may be created, and that it was.
+  [[nodiscard]] bool AllowsCreate(Bytes bytes) const { return !create_budget_ || bytes <= *create_budget_; }
+  void NoteCreated(Bytes bytes) {
+    if (create_budget_) *create_budget_ -= bytes;
+  }
   [[nodiscard]] VirtualTime DelayOf(EntryPoint entry_point) const { return delays_[static_cast<size_t>(entry_point)]; }
   [[nodiscard]] uint64_t failable_calls() const { return failable_calls_; }
 
