@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "vmm/sim/fault_probe.h"
@@ -141,6 +142,32 @@ TEST_F(RealMemory, ManyMovesWithContentsChecked) {
     Check();
   }
   EXPECT_EQ(sim->committed(DeviceOrdinal(0)), MiB(2) * kChunks);
+}
+
+TEST_F(RealMemory, TheKernelsMappingLimitLooksLikeAFullDevice) {
+  uint64_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  if (limit == 0 || limit > 100000) GTEST_SKIP() << "vm.max_map_count is " << limit << ": too many mappings to make";
+  Config config = SmallConfig();
+  config.devices[0].total_memory = GiB(1);
+  config.devices[0].granularity = KiB(4);
+  config.poison = false;
+  StartWithContext(config);
+  // One page in two, all of the same memory: no two neighbours merge.
+  const size_t page = KiB(4).count();
+  const abi::DevicePtr base = Reserve(2 * limit * page);
+  const abi::MemHandle handle = Create(page);
+  uint64_t mapped = 0;
+  abi::Result result = abi::kSuccess;
+  while (mapped < limit && (result = d.mem_map(base + 2 * mapped * page, page, 0, handle, 0)) == abi::kSuccess) {
+    ++mapped;
+  }
+  EXPECT_EQ(result, abi::kOutOfMemory);
+  EXPECT_EQ(sim->ledger().mappings, mapped);
+  Check();
+  // Unmapping needs no more mappings than there are, so there is a way back.
+  for (uint64_t i = 0; i < mapped; ++i) ASSERT_EQ(d.mem_unmap(base + 2 * i * page, page), abi::kSuccess);
+  EXPECT_EQ(d.mem_map(base, page, 0, handle, 0), abi::kSuccess);
 }
 
 }  // namespace
