@@ -2,6 +2,7 @@
 
 #include "bench/replay/program.h"
 
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -49,12 +50,45 @@ TEST(Lag, ReuseOnAnotherStreamBeforeTheWorkCompletesIsAHazard) {
   EXPECT_FALSE(result.out_of_memory);
 }
 
-TEST(Lag, CompletesItsEventsAfterTheFree) {
-  // Free is event 1; a third block passes the time. With lag N the work is done once N more events have passed.
-  const std::string rows = "a,1,4096,1\nf,1,,1\na,2,4096,1\nf,2,,1\na,3,4096,2\n";
-  EXPECT_EQ(ReplayRows<CarelessAllocator>(rows, 1).hazards, 0u) << "the last free was one event ago";
-  EXPECT_GT(*ReplayRows<CarelessAllocator>(rows, 2).hazards, 0u);
-  EXPECT_EQ(ReplayRows<CarelessAllocator>(rows, 0).hazards, 0u) << "without lag no work is queued";
+// Uses the arena's first bytes again once the stream that last freed them is seen to be idle, and counts how often.
+class AskingAllocator final : public ScriptedAllocator {
+ public:
+  using ScriptedAllocator::ScriptedAllocator;
+  absl::Status Free(DeviceAddress address, StreamHandle stream) override {
+    freeing_ = stream;
+    return ScriptedAllocator::Free(address, stream);
+  }
+
+ private:
+  DeviceAddress Place(Bytes size) override {
+    const DeviceAddress fresh = ScriptedAllocator::Place(size);
+    if (!freeing_.has_value()) return fresh;
+    if (driver_.stream_query(static_cast<abi::Stream>(freeing_->raw())) != abi::kSuccess) return fresh;
+    figures_.chunks_moved = figures_.chunks_moved.value_or(0) + 1;
+    return base();
+  }
+  std::optional<StreamHandle> freeing_;
+};
+
+TEST(Lag, WorkIsSeenToCompleteThatManyEventsAfterTheFree) {
+  // Asked by the event after the free.
+  const std::string rows = "a,1,4096,1\nf,1,,1\na,2,4096,2\nf,2,,2\n";
+  EXPECT_EQ(ReplayRows<AskingAllocator>(rows, 1).chunks_moved, 1u);
+  EXPECT_EQ(ReplayRows<AskingAllocator>(rows, 2).chunks_moved, std::nullopt) << "one event after the free is too early";
+  const std::string later = "a,9,4096,3\na,1,4096,1\nf,1,,1\nf,9,,1\na,2,4096,2\n";
+  // Both frees are on stream 1: the last work ends one event after the second free, with a lag of 1.
+  EXPECT_EQ(ReplayRows<AskingAllocator>(later, 1).chunks_moved, 1u);
+  EXPECT_EQ(ReplayRows<AskingAllocator>(later, 2).chunks_moved, std::nullopt);
+  for (const std::string& trace : {rows, later}) {
+    for (const uint64_t lag : {0u, 1u, 2u, 3u}) EXPECT_EQ(ReplayRows<AskingAllocator>(trace, lag).hazards, 0u);
+  }
+}
+
+TEST(Lag, CompletionThatNobodySawOrdersNothing) {
+  // The work of the free is over by then, but the allocator never asked.
+  EXPECT_GT(*ReplayRows<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,2\n", 1).hazards, 0u);
+  EXPECT_EQ(ReplayRows<CarelessAllocator>("a,1,4096,1\nf,1,,1\na,2,4096,2\n", 0).hazards, 0u)
+      << "without lag no work is queued";
 }
 
 TEST(Lag, AnAllocatorThatForgetsAnotherStreamsUseIsCaught) {

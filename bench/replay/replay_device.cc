@@ -52,11 +52,15 @@ absl::Status ReplayDevice::OpenContext(const Driver& driver, const Trace& trace)
   return absl::OkStatus();
 }
 
-void ReplayDevice::CloseContext(const Driver& driver) {
+void ReplayDevice::CloseStreams(const Driver& driver) {
   for (const auto& [id, stream] : streams_) {
     if (stream.raw() != nullptr) (void)driver.stream_destroy(static_cast<abi::Stream>(stream.raw()));
   }
   streams_.clear();
+}
+
+void ReplayDevice::CloseContext(const Driver& driver) {
+  CloseStreams(driver);
   if (retained_) {
     (void)driver.ctx_set_current(nullptr);
     (void)driver.primary_ctx_release(ordinal_.value());

@@ -73,6 +73,8 @@ class ReplayDevice : public ContentsAccess {
   // ignores what the driver answers.
   absl::Status OpenContext(const Driver& driver, const Trace& trace);
   void CloseContext(const Driver& driver);
+  // The first half of it.
+  void CloseStreams(const Driver& driver);
 
  private:
   DeviceOrdinal ordinal_;

@@ -65,7 +65,7 @@ class ToolTest : public testing::Test {
     const std::string script = "cd '" + folder_.string() +
                                "' && expanse() { '" EXPANSE_TOOL_BINARY "' \"$@\"; } && { " + command +
                                "\n} >stdout.txt 2>stderr.txt";
-    const int status = std::system(("bash -c \"$0\"" + Quote(script)).c_str());
+    const int status = std::system(("bash -c" + Quote(script)).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("stdout.txt"), Read("stderr.txt")};
   }
   // For usage and input errors: exit status 2, nothing on the standard output, a message that starts with the name of
