@@ -64,6 +64,18 @@ TEST_F(SimulatedDeviceTest, OpenRefusesADeviceThatOnlyClaimsVirtualMemoryManagem
   EXPECT_TRUE(simulator->ledger().Balanced()) << simulator->ledger().ToString();
 }
 
+TEST_F(SimulatedDeviceTest, OpenRefusesADeviceThatCannotUndoAMapping) {
+  for (const EntryPoint undo : {EntryPoint::mem_unmap, EntryPoint::mem_release, EntryPoint::mem_address_free}) {
+    Start(SmallConfig());
+    device.reset();
+    simulator->FailNthCall(undo, 1, abi::kUnknown);
+    const auto opened = Device::Open(simulator->driver(), DeviceOrdinal(0));
+    EXPECT_TRUE(absl::IsInternal(opened.status())) << opened.status();
+    EXPECT_THAT(std::string(opened.status().message()), HasSubstr(std::string(SymbolName(undo))));
+    simulator.reset();
+  }
+}
+
 TEST_F(SimulatedDeviceTest, OpenRefusesAnOrdinalThatDoesNotExist) {
   for (const int ordinal : {-1, 1}) {
     const auto opened = Device::Open(simulator->driver(), DeviceOrdinal(ordinal));

@@ -99,6 +99,13 @@ TEST_F(ReservationTest, FallbackRoundsHalvesUpToTheAlignment) {
   EXPECT_EQ(reservation->range().size, kGranule * 4);
 }
 
+TEST_F(ReservationTest, FallbackTakesInvalidValueForAWantOfAddressesToo) {
+  simulator->FailNthCall(EntryPoint::mem_address_reserve, 1, abi::kInvalidValue);
+  auto reservation = Reservation::ReserveWithFallback(driver(), MiB(64), kGranule, kGranule);
+  ASSERT_TRUE(reservation.ok()) << reservation.status();
+  EXPECT_EQ(reservation->range().size, MiB(32));
+}
+
 TEST_F(ReservationTest, FallbackDoesNotRepeatWhatCannotHelp) {
   simulator->FailNthCall(EntryPoint::mem_address_reserve, 1, abi::kDeinitialized);
   EXPECT_TRUE(
