@@ -28,7 +28,7 @@ class ReplayCommand final : public Command {
         "Exit status: 0 done, 1 the trace ran out of memory, 2 usage or input error.\n\n"
         "Examples:\n"
         "  expanse replay snapshot.pickle --capacity 40GiB\n"
-        "  expanse replay trace.csv.gz --allocator caching --json - | jq .results[0].peak_reserved_bytes\n"
+        "  expanse replay trace.csv.gz --allocator caching --json - | jq '.results[0].peak_reserved_bytes'\n"
         "  expanse generate llama --steps 2 | expanse replay - --capacity 1.01x --lag 200 --svg memory.svg\n");
   }
 
