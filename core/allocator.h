@@ -53,7 +53,8 @@ class Allocator {
 
   // Frees a block; work already queued on its own stream may still use it. `address` is what Allocate returned.
   // INVALID_ARGUMENT, and nothing changes, for any other address: null, foreign, interior or already freed.
-  // Never waits. O(log free blocks); no driver call unless RecordUse named other streams.
+  // Never waits. O(log free blocks and chunks of the block). No driver call unless RecordUse named other streams, or
+  // memory was short lately: then an event is recorded now and then.
   absl::Status Free(DeviceAddress address);
 
   // The same, for a block whose last use was queued on `stream`, which may differ from the one it was allocated for.

@@ -130,8 +130,13 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
 }
 
 void Allocator::Impl::ReleaseBlock(Block* block) {
-  const uint64_t epoch = block->segment->heap()->stream()->current_epoch();
-  block->segment->Release(block, FreeStamp{++frees_numbered_, epoch});
+  StreamState& stream = *block->segment->heap()->stream();
+  stream.AddIdle(block->segment->Release(block, FreeStamp{++frees_numbered_, stream.current_epoch()}));
+  if (early_closes_left_ == 0 || stream.idle_in_epoch() < kIdleChunksPerEpoch) return;
+  // Only its own thread can name a per-thread stream, and it need not be the one that frees.
+  if (stream.detached() || stream.key().is_per_thread()) return;
+  --early_closes_left_;
+  (void)stream.Close(events_, *device_);  // after a refusal the epoch is open as before
 }
 
 void Allocator::Impl::SettlePending(Block* block) {

@@ -49,6 +49,15 @@ class Allocator::Impl {
   absl::Status CheckInvariants() const;
 
  private:
+  // Memory freed since a stream's last event can be moved only after waiting for all that the stream was given so far.
+  // So while memory is short, a free closes the stream's epoch once this many chunks fell idle in it: then older memory
+  // is known to be complete when it is wanted. 128 MiB at 2 MiB a chunk: small against what a growth needs under
+  // pressure, so that little is held back, and large enough that an event is recorded once in many frees.
+  static constexpr uint64_t kIdleChunksPerEpoch = 64;
+  // Each time that memory had to be moved or waited for pays for this many such events. A workload that has settled
+  // makes no driver call.
+  static constexpr int kEarlyClosesPerShortage = 4;
+
   struct Request {
     Bytes asked;
     Bytes rounded;
@@ -95,6 +104,7 @@ class Allocator::Impl {
   // Every used block by its begin.
   absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
   uint64_t frees_numbered_ ABSL_GUARDED_BY(mu_) = 0;
+  int early_closes_left_ ABSL_GUARDED_BY(mu_) = 0;
 
   FigureCounter live_bytes_ ABSL_GUARDED_BY(mu_);
   FigureCounter allocated_ ABSL_GUARDED_BY(mu_);

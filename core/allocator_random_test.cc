@@ -194,7 +194,7 @@ TEST_P(RandomProgram, KeepsItsBooksOnALargerDevice) {
 }
 
 TEST_P(RandomProgram, KeepsContentsOnATinyDevice) {
-  Run({GetParam(), sim::MemoryMode::kReal, GetParam() % 2 == 0 ? Growth::kLazy : Growth::kFrugal, MiB(32), 800});
+  Run({GetParam(), sim::MemoryMode::kReal, GetParam() % 2 == 0 ? Growth::kLazy : Growth::kFrugal, MiB(32), 400});
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgram, ::testing::Range(0u, 8u));

@@ -219,6 +219,27 @@ TEST_F(AllocatorTest, WaitsForTheOldestWorkThatSuffices) {
   EXPECT_LT(sim_->now(), microseconds(5000));
 }
 
+TEST_F(AllocatorTest, WhileMemoryIsShortFreesCloseEpochsSoThatOldMemoryIsKnownComplete) {
+  sim::Config config = SmallDevice();
+  config.devices[0].total_memory = MiB(512);
+  Start(config);
+  const StreamHandle one = NewStream();
+  const StreamHandle two = NewStream();
+  const DeviceAddress old = Alloc(MiB(128), one);
+  const DeviceAddress young = Alloc(MiB(128), one);
+  const DeviceAddress third = Alloc(MiB(128), one);
+  Alloc(MiB(128), two);
+  Free(third);
+  Alloc(MiB(128), two);  // memory is short: third's chunks move
+  Launch(one, microseconds(100), old, MiB(128));
+  Free(old);  // closes the epoch
+  EXPECT_EQ(Calls(EntryPoint::event_record), 2u);
+  Launch(one, microseconds(100000), young, MiB(128));
+  sim_->Advance(microseconds(100));
+  Alloc(MiB(128), two);
+  EXPECT_EQ(stats().waits, 0u);
+}
+
 TEST_F(AllocatorTest, DoesNotWaitForWorkThatCannotSuffice) {
   Start();
   const StreamHandle one = NewStream();

@@ -19,7 +19,9 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
   absl::Status failure;
   for (;;) {
+    const uint64_t moved_before = grower_.moved();
     absl::StatusOr<Block*> block = TryOnce(request);
+    if (grower_.moved() != moved_before || !block.ok()) early_closes_left_ = kEarlyClosesPerShortage;
     if (streams_.retired() > 0) DropEmptySegments(/*of_live_streams=*/false);
     if (block.ok()) return block;
     failure = block.status();

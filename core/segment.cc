@@ -43,7 +43,7 @@ void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
   idle_queue_.Forget(no_longer_idle);
 }
 
-void Segment::Release(Block* block, FreeStamp stamp) {
+uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   const AddressRange freed = block->range();
   block->requested = Bytes();
   block->users.reset();
@@ -51,9 +51,10 @@ void Segment::Release(Block* block, FreeStamp stamp) {
   // The slots that the freed range touches and the merged block wholly holds. None was idle before.
   const uint64_t first = std::max(SlotOf(freed.begin), SlotOf(SlotCeil(block->begin)));
   const uint64_t end = std::min(SlotOf(SlotCeil(freed.end())), SlotOf(SlotFloor(block->end())));
-  if (first >= end) return;
+  if (first >= end) return 0;
   for (uint64_t slot = first; slot < end; ++slot) slots_[slot].stamp = stamp.number;
   idle_queue_.Push(IdleExtent{SlotRun{this, first, end - first}, stamp.number, stamp.epoch});
+  return end - first;
 }
 
 Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {

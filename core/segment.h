@@ -50,8 +50,8 @@ class Segment {
   // A used block is pending from now on.
   void SetPending(Block* used) { used->state = BlockState::kPending; }
   // A used or pending block becomes free and merges with its neighbours. Slots that thereby fall idle get `stamp`,
-  // whose number is higher than any before. O(log free blocks + slots of the block).
-  void Release(Block* block, FreeStamp stamp);
+  // whose number is higher than any before; returns how many. O(log free blocks + slots of the block).
+  uint64_t Release(Block* block, FreeStamp stamp);
 
   // Chunks were mapped at these slots, all inside one hole: they become free and merge with their neighbours. The
   // caller must take part of every such slot at once, which is why none becomes idle. Returns the free block that now

@@ -46,7 +46,9 @@ class SegmentTest : public ::testing::Test {
     return free;
   }
   void Release(Block* block) {
-    segment_->Release(block, FreeStamp{++number_, epoch_});
+    const uint64_t idle_before = queue_.idle_slots();
+    const uint64_t idle = segment_->Release(block, FreeStamp{++number_, epoch_});
+    EXPECT_EQ(queue_.idle_slots(), idle_before + idle);
     Check();
   }
   void Evict(uint64_t first, uint64_t count) {

@@ -43,6 +43,7 @@ absl::StatusOr<uint64_t> StreamState::Close(EventPool& events, const Device& dev
   absl::StatusOr<Event> event = events.Record(*context, elsewhere ? StreamHandle() : StreamHandle(key_.raw));
   if (!event.ok()) return event.status();
   closed_.push_back(Closed{open_, std::make_shared<Event>(*std::move(event))});
+  idle_in_epoch_ = 0;
   return open_++;
 }
 

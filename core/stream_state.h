@@ -61,6 +61,10 @@ class StreamState {
   // open. One or two driver calls and those of `context`; never waits. The stream must not be detached.
   [[nodiscard]] absl::StatusOr<uint64_t> Close(EventPool& events, const Device& device);
 
+  // Whole chunks that fell idle in the open epoch; counted by whoever frees.
+  void AddIdle(uint64_t chunks) { idle_in_epoch_ += chunks; }
+  [[nodiscard]] uint64_t idle_in_epoch() const { return idle_in_epoch_; }
+
   // Closes the open epoch for good. When no event can be recorded, what it covers counts as complete only once the
   // whole context was synchronised (needs_fence), and the failure is returned.
   absl::Status Detach(EventPool& events, const Device& device);
@@ -92,6 +96,7 @@ class StreamState {
   uint64_t open_ = 1;
   uint64_t completed_ = 0;
   std::deque<Closed> closed_;
+  uint64_t idle_in_epoch_ = 0;
   bool detached_ = false;
   bool needs_fence_ = false;
 };
