@@ -18,10 +18,10 @@ forbid() {
 
 forbid 'vmm/ must not include core/, bench/ or tests/' '(expanse/)?(core|bench|tests)/' 'vmm/*.h' 'vmm/*.cc' 'vmm/*.inc'
 forbid 'vmm/ outside vmm/sim/ must not include the simulator' '(expanse/)?vmm/sim/' \
-  'vmm/*.h' 'vmm/*.cc' ':!vmm/sim/*' ':!vmm/*_test.cc' ':!vmm/test_*.h'
+  'vmm/*.h' 'vmm/*.cc' ':!vmm/sim/*' ':!vmm/*_test.cc' ':!vmm/*_fixture.h'
 forbid 'core/ must not include bench/ or tests/' '(expanse/)?(bench|tests)/' 'core/*.h' 'core/*.cc' ':!core/*_test.cc'
 forbid 'core/ must not include the simulator outside its tests' '(expanse/)?vmm/sim/' 'core/*.h' 'core/*.cc' ':!core/*_test.cc' \
-  ':!core/test_*.h'
+  ':!core/*_fixture.h'
 forbid 'only the ABI check may include cuda.h' 'cuda(_runtime|_runtime_api|Typedefs)?\.h' '*.h' '*.cc' '*.c' \
   ':!vmm/abi_check.cc' ':!tests/sim_libcuda/*'
 # core/ gets at driver types through vmm/ classes, never through the ABI header itself.

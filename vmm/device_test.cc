@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "vmm/test_simulated_device.h"
+#include "vmm/simulated_device_fixture.h"
 
 namespace expanse {
 namespace {
