@@ -44,6 +44,7 @@ write_basic_package_version_file(expanseConfigVersion.cmake COMPATIBILITY SameMi
 install(FILES "${PROJECT_BINARY_DIR}/expanseConfig.cmake" "${PROJECT_BINARY_DIR}/expanseConfigVersion.cmake"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/expanse)
 
+file(RELATIVE_PATH EXPANSE_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(cmake/expanse.pc.in expanse.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/expanse.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,4 +1,4 @@
-// expanse compare TRACE: several allocators, one table.
+// expanse compare TRACE...: several allocators, one table.
 
 #include <algorithm>
 #include <memory>
@@ -23,7 +23,7 @@ namespace {
 class CompareCommand final : public Command {
  public:
   void Declare(CLI::App& app) override {
-    trace_.Declare(app, "TRACE");
+    trace_.DeclareSeveral(app, "TRACE");
     DeclareAllocators(app, &allocators_);
     flags_.DeclareDevice(app);
     flags_.DeclareReplay(app);
@@ -35,16 +35,36 @@ class CompareCommand final : public Command {
         "Examples:\n"
         "  expanse compare snapshot.pickle\n"
         "  expanse compare trace.csv.gz --capacity 1.01x --allocators expanse,caching,per-stream-segments\n"
-        "  expanse compare trace.csv --fit --svg memory.svg --json results.json\n");
+        "  expanse compare trace.csv --fit --svg memory.svg --json results.json\n"
+        "  expanse compare rank0.pickle rank1.pickle\n");
   }
 
   absl::StatusOr<ExitStatus> Run() override {
     if (absl::Status status = flags_.Check(); !status.ok()) return status;
     if (fit_ && !flags_.on_simulator()) return absl::InvalidArgumentError("--fit: needs the simulated device");
-    absl::StatusOr<bench::LoadedTrace> loaded = trace_.Load();
-    if (!loaded.ok()) return loaded.status();
-    const bench::Trace& trace = loaded->trace;
+    if (trace_.paths.empty()) trace_.paths.push_back("");  // Load says that none is named
+    if (trace_.paths.size() > 1 && flags_.wants_picture()) {
+      return absl::InvalidArgumentError("--svg: draws one trace, and several are named");
+    }
+    std::vector<TraceReport> reports;
+    for (const std::string& path : trace_.paths) {
+      absl::StatusOr<bench::LoadedTrace> loaded = trace_.Load(path);
+      if (!loaded.ok()) return loaded.status();
+      absl::StatusOr<std::vector<bench::ReplayResult>> results = Compare(loaded->trace);
+      if (!results.ok()) return results.status();
+      TraceReport report{std::move(loaded->trace), *std::move(results), std::string()};
+      report.title = Title(report.trace, flags_.DescribeDevice(report.results.front()));
+      reports.push_back(std::move(report));
+    }
+    if (flags_.ShowsTable()) {
+      if (absl::Status status = WriteStandardOutput(Table(reports)); !status.ok()) return status;
+    }
+    if (absl::Status status = flags_.WriteReports(reports); !status.ok()) return status;
+    return kDone;
+  }
 
+ private:
+  absl::StatusOr<std::vector<bench::ReplayResult>> Compare(const bench::Trace& trace) const {
     bench::ReplayOptions options = flags_.Resolve(trace);
     options.measure_host_time = true;
     std::vector<bench::ReplayResult> results;
@@ -62,18 +82,25 @@ class CompareCommand final : public Command {
       }
       results.push_back(*std::move(result));
     }
-    const std::string device = flags_.DescribeDevice(results.front());
-    if (flags_.ShowsTable()) {
-      const std::string text = absl::StrCat(Headline(trace, device), CompareTable(results));
-      if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
-    }
-    if (absl::Status status = flags_.WriteReports(trace, results, Title(trace, device)); !status.ok()) {
-      return status;
-    }
-    return kDone;
+    return results;
   }
 
- private:
+  // Above the table of several traces stands a line for each.
+  std::string Table(const std::vector<TraceReport>& reports) const {
+    std::string text;
+    std::vector<bench::ReplayResult> results;
+    std::vector<std::string> names;
+    for (const TraceReport& report : reports) {
+      absl::StrAppend(&text, Headline(report.trace, flags_.DescribeDevice(report.results.front())));
+      for (const bench::ReplayResult& result : report.results) {
+        results.push_back(result);
+        names.push_back(ShortName(report.trace));
+      }
+    }
+    if (reports.size() == 1) names.clear();
+    return absl::StrCat(text, "\n", CompareTable(results, names));
+  }
+
   static absl::StatusOr<std::optional<Bytes>> SmallestCapacity(const bench::Trace& trace,
                                                                bench::ReplayOptions options) {
     options.capacity = std::max(options.capacity, LargestFitCapacity(trace));

@@ -63,11 +63,12 @@ class FitCommand final : public Command {
     }
     if (flags_.ShowsTable()) {
       const std::string text =
-          absl::StrCat(Headline(trace, "simulated devices, modelled costs"), FitTable(results, options.capacity));
+          absl::StrCat(Headline(trace, "simulated devices, modelled costs"), "\n", FitTable(results, options.capacity));
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
-    const std::string title = Title(trace, "each allocator on the smallest capacity that runs it");
-    if (absl::Status status = flags_.WriteReports(trace, results, title); !status.ok()) return status;
+    TraceReport report{std::move(loaded->trace), std::move(results), std::string()};
+    report.title = Title(report.trace, "each allocator on the smallest capacity that runs it");
+    if (absl::Status status = flags_.WriteReports({&report, 1}); !status.ok()) return status;
     return exit_status;
   }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -51,13 +52,17 @@ class ReplayCommand final : public Command {
     if (!result.ok()) return result.status();
 
     if (flags_.ShowsTable()) {
-      const std::string text = absl::StrCat(Headline(trace, flags_.DescribeDevice(*result)), ReplayTable(*result));
+      const std::string text =
+          absl::StrCat(Headline(trace, flags_.DescribeDevice(*result)), "\n", ReplayTable(*result));
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
     if (!result->failure_message.empty()) Warn(result->failure_message);
-    const std::string title = Title(trace, flags_.DescribeDevice(*result));
-    if (absl::Status status = flags_.WriteReports(trace, {*result}, title); !status.ok()) return status;
-    return result->out_of_memory || result->hazards.value_or(0) > 0 ? kDidNotRun : kDone;
+    const ExitStatus exit_status = result->out_of_memory || result->hazards.value_or(0) > 0 ? kDidNotRun : kDone;
+    TraceReport report{std::move(loaded->trace), {}, std::string()};
+    report.title = Title(report.trace, flags_.DescribeDevice(*result));
+    report.results.push_back(*std::move(result));
+    if (absl::Status status = flags_.WriteReports({&report, 1}); !status.ok()) return status;
+    return exit_status;
   }
 
  private:

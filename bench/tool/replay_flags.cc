@@ -156,18 +156,23 @@ bench::ReplayOptions ReplayFlags::Resolve(const bench::Trace& trace) const {
   return options;
 }
 
-absl::Status ReplayFlags::WriteReports(const bench::Trace& trace, const std::vector<bench::ReplayResult>& results,
-                                       const std::string& title) const {
+absl::Status ReplayFlags::WriteReports(absl::Span<const TraceReport> reports) const {
   if (!json_.empty()) {
-    bench::ReportDevice device;
-    device.simulated = on_simulator();
-    if (!results.empty()) device.name = results.front().device_name;
-    device.costs = options_.costs.name;
-    if (absl::Status status = WriteOutput(json_, bench::ReportJson(trace, device, results)); !status.ok())
-      return status;
+    std::vector<std::string> objects;
+    for (const TraceReport& report : reports) {
+      bench::ReportDevice device;
+      device.simulated = on_simulator();
+      if (!report.results.empty()) device.name = report.results.front().device_name;
+      device.costs = options_.costs.name;
+      objects.push_back(bench::ReportJson(report.trace, device, report.results));
+    }
+    const std::string text =
+        objects.size() == 1 ? objects.front() : absl::StrCat("[\n", absl::StrJoin(objects, ",\n"), "]\n");
+    if (absl::Status status = WriteOutput(json_, text); !status.ok()) return status;
   }
   if (svg_.empty()) return absl::OkStatus();
-  return WriteOutput(svg_, bench::DrawMemorySvg(title, results));
+  const TraceReport& report = reports.front();
+  return WriteOutput(svg_, bench::DrawMemorySvg(report.title, report.results));
 }
 
 std::string ReplayFlags::DescribeDevice(const bench::ReplayResult& result) const {

@@ -10,6 +10,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "bench/replay/replay.h"
 #include "bench/replay/report_json.h"
 #include "bench/tool/size.h"
@@ -17,6 +18,13 @@
 #include "bench/trace/trace.h"
 
 namespace expanse::tool {
+
+// What one trace gave.
+struct TraceReport {
+  bench::Trace trace;
+  std::vector<bench::ReplayResult> results;
+  std::string title;  // of its picture
+};
 
 // How it is replayed. Declare what a command wants, then Resolve once the trace is there.
 class ReplayFlags {
@@ -29,9 +37,10 @@ class ReplayFlags {
   [[nodiscard]] absl::Status Check() const;
   // The options for one replay of `trace`, but for the allocator.
   [[nodiscard]] bench::ReplayOptions Resolve(const bench::Trace& trace) const;
-  // Writes the JSON and the picture that were asked for. `title` is the picture's.
-  [[nodiscard]] absl::Status WriteReports(const bench::Trace& trace, const std::vector<bench::ReplayResult>& results,
-                                          const std::string& title) const;
+  // Writes the JSON and the picture that were asked for. The JSON of several traces is an array with the object of
+  // each; a picture is of one trace.
+  [[nodiscard]] absl::Status WriteReports(absl::Span<const TraceReport> reports) const;
+  [[nodiscard]] bool wants_picture() const { return !svg_.empty(); }
   // Whether the standard output is free for a table.
   [[nodiscard]] bool ShowsTable() const { return json_ != "-" && svg_ != "-"; }
   [[nodiscard]] bool on_simulator() const { return !options_.cuda_device.has_value(); }

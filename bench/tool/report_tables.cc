@@ -47,12 +47,16 @@ struct Column {
   std::function<std::string(const ReplayResult&)> cell;
 };
 
-std::string Render(const std::vector<Column>& columns, absl::Span<const ReplayResult> results) {
+std::string Render(const std::vector<Column>& columns, absl::Span<const ReplayResult> results,
+                   absl::Span<const std::string> traces = {}) {
   std::vector<std::string> header;
+  if (!traces.empty()) header.push_back("trace");
   for (const Column& column : columns) header.push_back(column.header);
   bench::Table table(header);
-  for (const ReplayResult& result : results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ReplayResult& result = results[i];
     std::vector<std::string> row;
+    if (!traces.empty()) row.push_back(traces[i]);
     for (const Column& column : columns) row.push_back(column.cell(result));
     table.AddRow(std::move(row));
   }
@@ -65,11 +69,13 @@ std::string Headline(const bench::Trace& trace, const std::string& device) {
   const bench::TraceSummary summary = bench::Summarize(trace);
   return absl::StrCat(trace.name, ": ", HumanCount(summary.events), " events, peak live ",
                       HumanBytes(summary.peak_live), ", ", summary.streams,
-                      summary.streams == 1 ? " stream" : " streams", "; ", device, "\n\n");
+                      summary.streams == 1 ? " stream" : " streams", "; ", device, "\n");
 }
 
+std::string ShortName(const bench::Trace& trace) { return trace.name.substr(trace.name.rfind('/') + 1); }
+
 std::string Title(const bench::Trace& trace, const std::string& what) {
-  return absl::StrCat(trace.name.substr(trace.name.rfind('/') + 1), ", ", what);
+  return absl::StrCat(ShortName(trace), ", ", what);
 }
 
 std::string OutOfMemoryAt(const ReplayResult& result) {
@@ -119,7 +125,7 @@ std::string ReplayTable(const ReplayResult& result) {
   return text;
 }
 
-std::string CompareTable(absl::Span<const ReplayResult> results) {
+std::string CompareTable(absl::Span<const ReplayResult> results, absl::Span<const std::string> traces) {
   auto any = [results](auto predicate) { return std::any_of(results.begin(), results.end(), predicate); };
   std::vector<Column> columns = {
       {"allocator", [](const ReplayResult& r) { return r.allocator; }},
@@ -145,7 +151,7 @@ std::string CompareTable(absl::Span<const ReplayResult> results) {
     columns.push_back({"smallest\ncapacity", [](const ReplayResult& r) { return HumanBytes(r.smallest_capacity); }});
     columns.push_back({"capacity\n/ live", SmallestOverLive});
   }
-  return Render(columns, results);
+  return Render(columns, results, traces);
 }
 
 std::string FitTable(absl::Span<const ReplayResult> results, Bytes largest_tried) {

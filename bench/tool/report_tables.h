@@ -12,10 +12,13 @@
 
 namespace expanse::tool {
 
-// "FILE: 133,236 events, peak live 61.82 GiB, 2 streams; DEVICE"
+// "FILE: 133,236 events, peak live 61.82 GiB, 2 streams; DEVICE" and a line break
 [[nodiscard]] std::string Headline(const bench::Trace& trace, const std::string& device);
 
-// Of a picture: the file's name without its folder, and `what`.
+// The trace's file without its folder.
+[[nodiscard]] std::string ShortName(const bench::Trace& trace);
+
+// Of a picture: the short name, and `what`.
 [[nodiscard]] std::string Title(const bench::Trace& trace, const std::string& what);
 
 // One line for each figure of one result, then one for each mark.
@@ -23,7 +26,9 @@ namespace expanse::tool {
 
 // One row for each result. Columns that only some runs need (a request that failed, what was unused then, hazards, the
 // smallest capacity) appear when one of the results has something to say there.
-[[nodiscard]] std::string CompareTable(absl::Span<const bench::ReplayResult> results);
+// `traces`, if not empty, names the trace of each result in a first column.
+[[nodiscard]] std::string CompareTable(absl::Span<const bench::ReplayResult> results,
+                                       absl::Span<const std::string> traces = {});
 
 // One row for each result of Fit; one without a smallest capacity fits none.
 [[nodiscard]] std::string FitTable(absl::Span<const bench::ReplayResult> results, Bytes largest_tried);

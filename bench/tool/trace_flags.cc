@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,16 @@ namespace expanse::tool {
 void TraceFlags::Declare(CLI::App& app, const std::string& argument) {
   app.add_option(argument, path, "A trace, plain or gzip, or a PyTorch memory snapshot; - reads the standard input")
       ->type_name("");
+  DeclareReading(app);
+}
+
+void TraceFlags::DeclareSeveral(CLI::App& app, const std::string& argument) {
+  app.add_option(argument, paths, "Traces, plain or gzip, or PyTorch memory snapshots; - reads the standard input")
+      ->type_name("");
+  DeclareReading(app);
+}
+
+void TraceFlags::DeclareReading(CLI::App& app) {
   AddSize(app, "--max-input", &read.max_input, "Refuse input that decompresses to more than this [4GiB]");
   auto parse = [](const std::string& text) -> absl::StatusOr<std::optional<DeviceOrdinal>> {
     absl::StatusOr<uint64_t> ordinal = ParseCount(text);
@@ -30,14 +41,14 @@ void TraceFlags::Declare(CLI::App& app, const std::string& argument) {
             "Which device of a snapshot [the one with the most events]");
 }
 
-absl::StatusOr<bench::LoadedTrace> TraceFlags::Load() const {
-  if (path.empty()) return absl::InvalidArgumentError("no trace is named; - reads the standard input");
-  absl::StatusOr<bench::LoadedTrace> loaded = bench::ReadTrace(path, read);
+absl::StatusOr<bench::LoadedTrace> TraceFlags::Load(const std::string& from) const {
+  if (from.empty()) return absl::InvalidArgumentError("no trace is named; - reads the standard input");
+  absl::StatusOr<bench::LoadedTrace> loaded = bench::ReadTrace(from, read);
   if (!loaded.ok()) {
     std::error_code error;
-    const bool missing = path != "-" && !std::filesystem::exists(path, error);
+    const bool missing = from != "-" && !std::filesystem::exists(from, error);
     if (!missing) return loaded.status();
-    return absl::NotFoundError(absl::StrCat(loaded.status().message(), DidYouMeanFile(path)));
+    return absl::NotFoundError(absl::StrCat(loaded.status().message(), DidYouMeanFile(from)));
   }
   for (const std::string& warning : loaded->warnings) Warn(warning);
   return loaded;

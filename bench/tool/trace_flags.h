@@ -4,6 +4,7 @@
 #define EXPANSE_BENCH_TOOL_TRACE_FLAGS_H_
 
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -13,15 +14,22 @@
 
 namespace expanse::tool {
 
-// Where the trace comes from.
+// Where the trace comes from, or the traces.
 struct TraceFlags {
   std::string path;
+  std::vector<std::string> paths;
   bench::ReadOptions read;
 
-  // `argument` names the positional argument.
+  // `argument` names the positional argument, whose value becomes `path`.
   void Declare(CLI::App& app, const std::string& argument);
-  // Reads it. Errors suggest the nearest file. Reservations go to the standard error.
-  [[nodiscard]] absl::StatusOr<bench::LoadedTrace> Load() const;
+  // One or more, which become `paths`.
+  void DeclareSeveral(CLI::App& app, const std::string& argument);
+  // Reads one. Errors suggest the nearest file. Reservations go to the standard error.
+  [[nodiscard]] absl::StatusOr<bench::LoadedTrace> Load() const { return Load(path); }
+  [[nodiscard]] absl::StatusOr<bench::LoadedTrace> Load(const std::string& from) const;
+
+ private:
+  void DeclareReading(CLI::App& app);
 };
 
 // Writes a trace to a file, or for "-" to the standard output.
