@@ -240,6 +240,32 @@ TEST_F(AllocatorTest, WhileMemoryIsShortFreesCloseEpochsSoThatOldMemoryIsKnownCo
   EXPECT_EQ(stats().waits, 0u);
 }
 
+TEST_F(AllocatorTest, MemoryThatBecomesCompleteWhileOthersAreAskedAboutIsNotMissed) {
+  Start();
+  const StreamHandle one = NewStream();
+  const DeviceAddress a = Alloc(MiB(32), one);
+  const DeviceAddress b = Alloc(MiB(16), one);
+  Launch(one, microseconds(100), a, MiB(32));
+  Free(a);
+  ASSERT_TRUE(allocator_->Trim(Bytes()).ok());  // closes the epoch
+  Free(b);
+  // a is found incomplete; closing b's epoch then takes so long that a is complete afterwards.
+  sim_->DelayCalls(EntryPoint::event_record, microseconds(200));
+  Alloc(MiB(60), NewStream());
+}
+
+TEST_F(AllocatorTest, ARefusalForOneStreamLeavesOtherStreamsMemory) {
+  Start();
+  const DeviceAddress a = Alloc(MiB(32), NewStream());
+  const DeviceAddress b = Alloc(MiB(32), NewStream());
+  Free(a);
+  Free(b);
+  sim_->FailNthCall(EntryPoint::event_record, 1, abi::kUnknown);
+  Alloc(MiB(32), NewStream());
+  EXPECT_TRUE(sim_->IsMapped({a, MiB(32)}));
+  EXPECT_FALSE(sim_->IsMapped({b, MiB(32)}));
+}
+
 TEST_F(AllocatorTest, DoesNotWaitForWorkThatCannotSuffice) {
   Start();
   const StreamHandle one = NewStream();

@@ -4,13 +4,16 @@ namespace expanse {
 
 bool CompletionCheck::IsComplete(StreamState& stream, uint64_t epoch) {
   if (stream.IsComplete(epoch)) return true;
-  if (!status_.ok()) return false;
-  const bool closing = stream.IsOpen(epoch);
-  if (closing) {
-    status_ = stream.Close(events_, device_).status();
-    if (!status_.ok()) return false;
+  uint64_t& asked = asked_[&stream];
+  if (asked == kRefused) return false;
+  absl::Status status;
+  if (stream.IsOpen(epoch)) status = stream.Close(events_, device_).status();
+  if (status.ok() && stream.IsComplete(asked) && asked < stream.last_closed()) {
+    asked = stream.last_closed();
+    status = stream.Poll(events_);
   }
-  if (polled_.insert(&stream).second || closing) status_ = stream.Poll(events_);
+  if (!status.ok()) asked = kRefused;
+  status_.Update(status);
   return stream.IsComplete(epoch);
 }
 

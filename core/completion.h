@@ -4,8 +4,9 @@
 #define EXPANSE_CORE_COMPLETION_H_
 
 #include <cstdint>
+#include <limits>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "core/stream_state.h"
 #include "vmm/device.h"
@@ -13,9 +14,13 @@
 
 namespace expanse {
 
-// Made for one attempt to find memory, under the allocator's lock: each stream is polled once, and once more if an
-// epoch of it is closed, so that looking at many chunks of a stream that is not done costs one driver call. Asks
-// nothing more after the driver refused something.
+// Made for one attempt to find memory, under the allocator's lock: each stream is polled once, and once more if
+// everything was complete then and an epoch was closed since, so that looking at many chunks of a stream that is not
+// done costs one driver call. A stream for which the driver refused something is not asked about again; others are.
+//
+// Invariant: what was answered with false stays incomplete in the books for as long as nobody else polls the stream.
+// Otherwise a block or chunk that was passed over could turn out to be complete after the attempt, when nothing would
+// be left to wait for and the request would fail.
 class CompletionCheck {
  public:
   CompletionCheck(EventPool& events, const Device& device) : events_(events), device_(device) {}
@@ -28,9 +33,12 @@ class CompletionCheck {
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
  private:
+  static constexpr uint64_t kRefused = std::numeric_limits<uint64_t>::max();
+
   EventPool& events_;
   const Device& device_;
-  absl::flat_hash_set<const StreamState*> polled_;
+  // The last epoch of each stream that the driver was asked about, or kRefused.
+  absl::flat_hash_map<const StreamState*, uint64_t> asked_;
   absl::Status status_;
 };
 
