@@ -514,6 +514,15 @@ TEST_F(AllocatorTest, ATwiceFailedUnmapIsQuarantinedAndNeverUsedAgain) {
   Alloc(MiB(58));
 }
 
+TEST_F(AllocatorTest, QuarantineInTheOnlyGapLeavesTheRequestToAnotherSegment) {
+  Start();
+  sim_->FailNthCall(EntryPoint::mem_map, 30, abi::kOutOfMemory);
+  sim_->FailNthCall(EntryPoint::mem_unmap, 1, abi::kUnknown);
+  EXPECT_EQ(AllocFails(MiB(62)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(stats().chunks_quarantined, 1u);
+  Alloc(MiB(62));
+}
+
 TEST_F(AllocatorTest, HandlesAreSharedByAllAllocatorsOfTheProcess) {
   Start();
   const uint64_t taken = ProcessHandleBudget().taken();

@@ -37,7 +37,8 @@ absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes s
   // Chunks that are idle inside a window cannot be moved into it. Where they make the difference, the window that
   // occupies the fewest chunks is the one that can be had.
   const std::optional<GrowthWindow> tightest = FindGrowthWindow(segments, size, WindowChoice::kFewestOccupied);
-  if (tightest->missing + tightest->idle >= cheapest->missing + cheapest->idle) return block;
+  // None at all where the failure cost addresses: quarantined ones split their gap.
+  if (!tightest || tightest->missing + tightest->idle >= cheapest->missing + cheapest->idle) return block;
   return GrowInto(*tightest, completion);
 }
 
