@@ -33,17 +33,13 @@ bool IdleQueue::TrimFront(IdleExtent& extent) {
 
 std::vector<SlotRun> IdleQueue::Select(uint64_t count, Filter ready, const SlotRun& except) {
   std::vector<SlotRun> selected;
-  // What went stale at the front would otherwise be looked at again each time.
-  while (!extents_.empty()) {
-    const uint64_t before = extents_.front().slots.count;
-    const bool left = TrimFront(extents_.front());
-    queued_slots_ -= before - extents_.front().slots.count;
-    if (left) break;
-    extents_.pop_front();
-  }
-  for (const IdleExtent& extent : extents_) {
+  for (IdleExtent& extent : extents_) {
     if (count == 0) break;
-    if (!ready(extent)) continue;
+    // What went stale would otherwise be looked at again each time; and `ready` may cost driver calls.
+    const uint64_t before = extent.slots.count;
+    const bool left = TrimFront(extent);
+    queued_slots_ -= before - extent.slots.count;
+    if (!left || !ready(extent)) continue;
     const SlotRun& slots = extent.slots;
     for (uint64_t slot = slots.first; slot < slots.end() && count > 0; ++slot) {
       if (!IsIdle(extent, slot)) continue;
@@ -56,6 +52,7 @@ std::vector<SlotRun> IdleQueue::Select(uint64_t count, Filter ready, const SlotR
       --count;
     }
   }
+  while (!extents_.empty() && extents_.front().slots.count == 0) extents_.pop_front();
   return selected;
 }
 

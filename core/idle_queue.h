@@ -54,7 +54,7 @@ class IdleQueue {
   // Up to `count` idle slots that fell idle first, as runs of neighbours, out of the extents that `ready` accepts,
   // without those in `except`. Changes nothing about them. O(extents and slots looked at).
   [[nodiscard]] std::vector<SlotRun> Select(uint64_t count, Filter ready, const SlotRun& except);
-  // The first extent that still has an idle slot outside `except` and that `wanted` accepts.
+  // The first extent that still has an idle slot and that `wanted` accepts. O(extents and slots looked at).
   [[nodiscard]] std::optional<IdleExtent> Find(Filter wanted) const;
 
   // Forgets stale extents. Must be called before a segment that was ever pushed is destroyed. O(slots in the queue).

@@ -74,6 +74,21 @@ TEST_F(IdleQueueTest, ExceptedSlotsAndUnreadyExtentsAreSkipped) {
   EXPECT_FALSE(queue_.Find([](const IdleExtent& extent) { return extent.epoch == 3; }).has_value());
 }
 
+TEST_F(IdleQueueTest, ExtentsWithoutAnIdleSlotAreNotAskedAbout) {
+  Block* a = FillAndTake(0, 2, MiB(0), MiB(4));
+  Block* b = FillAndTake(2, 2, MiB(4), MiB(4));
+  Release(a);
+  Release(b);
+  Take(index_.BestFit(MiB(8)), MiB(4), MiB(4));
+  int asked = 0;
+  const auto refuse = [&asked](const IdleExtent&) {
+    ++asked;
+    return false;
+  };
+  EXPECT_TRUE(queue_.Select(10, refuse, SlotRun()).empty());
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(IdleQueueTest, StaysShortHoweverOftenMemoryIsReused) {
   Block* block = FillAndTake(0, 8, MiB(0), MiB(16));
   for (int i = 0; i < 5000; ++i) {
