@@ -25,7 +25,9 @@ AddressSpace::~AddressSpace() {
 }
 
 absl::Status AddressSpace::ReserveFirst(int multiple) {
-  Bytes wanted = RoundUpToPowerOfTwo(device_.total_memory() * static_cast<uint64_t>(multiple));
+  // More than the budget has left is not asked for, so that no multiple is too large to compute with.
+  const uint64_t affordable = budget_.left() / device_.total_memory().count();
+  Bytes wanted = RoundUpToPowerOfTwo(device_.total_memory() * std::min(static_cast<uint64_t>(multiple), affordable));
   while (wanted.count() > budget_.left() && wanted > slab_size_) wanted = wanted / 2;
   return Reserve(std::max(wanted, slab_size_));
 }

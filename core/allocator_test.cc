@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "core/allocator_fixture.h"
 #include "core/budget.h"
@@ -425,6 +426,16 @@ TEST_F(AllocatorTest, NonsensicalOptionsAreNamed) {
   options = {};
   options.address_space_multiple = 0;
   EXPECT_THAT(message(options), HasSubstr("address_space_multiple"));
+}
+
+TEST_F(AllocatorTest, AnEnormousMultipleReservesWhatTheBudgetHas) {
+  AllocatorOptions options;
+  options.address_space_multiple = std::numeric_limits<int>::max();
+  sim::Config config = SmallDevice();
+  config.devices[0].total_memory = GiB(80);
+  Start(config, options);
+  EXPECT_GE(stats().address_space.current, GiB(80));
+  EXPECT_LE(stats().address_space.current, kAddressBudget);
 }
 
 TEST_F(AllocatorTest, OutOfMemoryExplainsItselfAndLosesNothing) {
