@@ -1,7 +1,6 @@
 #include "core/allocator_impl.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,8 +9,6 @@
 
 namespace expanse {
 namespace {
-
-constexpr Bytes kNoLimit = Bytes(std::numeric_limits<uint64_t>::max());
 
 const char* Describe(BlockState state) {
   switch (state) {
@@ -35,7 +32,9 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
     : device_(std::move(device)),
       options_(options),
       addresses_(*device_, chunk_size, ProcessAddressBudget()),
-      supply_(*device_, chunk_size, options.limit.value_or(kNoLimit), ProcessHandleBudget()),
+      // What the device has in all is a limit too: a hopeless request then fails before anything is created for it.
+      supply_(*device_, chunk_size, std::min(options.limit.value_or(device_->total_memory()), device_->total_memory()),
+              ProcessHandleBudget()),
       events_(*device_),
       grower_(supply_, idle_queue_, options.growth) {}
 

@@ -468,6 +468,13 @@ TEST_F(AllocatorTest, ChunksCreatedForARequestThatFailsAreReleased) {
   EXPECT_EQ(sim_->committed(DeviceOrdinal(0)), MiB(40));
 }
 
+TEST_F(AllocatorTest, NothingIsCreatedForARequestThatTheDeviceCouldNotHoldBesidesLiveMemory) {
+  Start();
+  Alloc(MiB(40));
+  EXPECT_EQ(AllocFails(MiB(30)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(stats().chunks_created, 20u);
+}
+
 TEST_F(AllocatorTest, AnotherProcessesMemoryIsNotCountedOn) {
   Start();
   sim_->SetTakenByOthers(DeviceOrdinal(0), MiB(32));
