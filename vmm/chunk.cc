@@ -42,17 +42,19 @@ absl::StatusOr<Chunk> Chunk::Create(const Driver& driver, DeviceOrdinal device, 
   return Chunk(driver, handle, size);
 }
 
-Chunk::~Chunk() { (void)Release(); }
+Chunk::~Chunk() {
+  if (!empty()) (void)Insist([&] { return driver_->mem_release(handle_); });
+}
 
 Chunk::Chunk(Chunk&& other) noexcept
     : driver_(other.driver_), handle_(std::exchange(other.handle_, 0)), size_(std::exchange(other.size_, Bytes())) {}
 
 Chunk& Chunk::operator=(Chunk&& other) noexcept {
-  if (this == &other) return *this;
-  (void)Release();
-  driver_ = other.driver_;
-  handle_ = std::exchange(other.handle_, 0);
-  size_ = std::exchange(other.size_, Bytes());
+  // The old handle, if any, goes with `old`.
+  Chunk old(std::move(other));
+  std::swap(driver_, old.driver_);
+  std::swap(handle_, old.handle_);
+  std::swap(size_, old.size_);
   return *this;
 }
 

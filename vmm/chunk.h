@@ -45,7 +45,7 @@ class Chunk {
   // One driver call. RESOURCE_EXHAUSTED when the device has no more.
   [[nodiscard]] static absl::StatusOr<Chunk> Create(const Driver& driver, DeviceOrdinal device, Bytes size,
                                                     const ChunkKind& kind);
-  // Releases the reference, and ignores what the driver answers.
+  // Releases the reference, insisting once; ignores what the driver answers then.
   ~Chunk();
   Chunk(Chunk&& other) noexcept;
   Chunk& operator=(Chunk&& other) noexcept;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "vmm/driver_call.h"
 
 namespace expanse {
 
@@ -18,7 +19,8 @@ ChunkPool::ChunkPool(const Device& device, const ChunkPoolOptions& options) : de
 ChunkPool::~ChunkPool() {
   const Driver& driver = device_.driver();
   for (const Slot& slot : slots_) {
-    if (!slot.address.is_null()) (void)driver.mem_unmap(slot.address.value(), slot.chunk.size().count());
+    if (slot.address.is_null()) continue;
+    (void)Insist([&] { return driver.mem_unmap(slot.address.value(), slot.chunk.size().count()); });
   }
   // The slots release their handles.
 }

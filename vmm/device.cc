@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, Devic
 }
 
 Device::~Device() {
-  if (context_ != nullptr) (void)driver_.primary_ctx_release(device_);
+  if (context_ != nullptr) (void)Insist([&] { return driver_.primary_ctx_release(device_); });
 }
 
 absl::Status Device::Initialise() {
@@ -130,7 +130,8 @@ absl::Status Device::ProbeVirtualMemory() const {
                       "address=0x", absl::Hex(address), ", size=", size, ", device=", ordinal_.value());
   absl::Status unmapped = CallStatus(driver_, driver_.mem_unmap(address, size), EntryPoint::mem_unmap, "address=0x",
                                      absl::Hex(address), ", size=", size);
-  if (!unmapped.ok()) reservation->Abandon();
+  // A device that refuses to undo is not opened, but is asked once more all the same: nobody can undo it later.
+  if (!unmapped.ok() && driver_.mem_unmap(address, size) != abi::kSuccess) reservation->Abandon();
   status.Update(unmapped);
   status.Update(chunk->Release());
   status.Update(reservation->Free());

@@ -42,7 +42,8 @@ class Device {
   // Errors: UNIMPLEMENTED where the device says it has no virtual memory management; otherwise what the driver said.
   // Blocks while the driver creates the context (up to seconds).
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Device>> Open(const Driver& driver, DeviceOrdinal ordinal);
-  // Releases the context. What the driver answers is ignored: it may be gone already when a process ends.
+  // Releases the context, insisting once. What the driver answers then is ignored: it may be gone already when a
+  // process ends.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

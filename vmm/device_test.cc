@@ -72,6 +72,7 @@ TEST_F(SimulatedDeviceTest, OpenRefusesADeviceThatCannotUndoAMapping) {
     const auto opened = Device::Open(simulator->driver(), DeviceOrdinal(0));
     EXPECT_TRUE(absl::IsInternal(opened.status())) << opened.status();
     EXPECT_THAT(std::string(opened.status().message()), HasSubstr(std::string(SymbolName(undo))));
+    EXPECT_TRUE(simulator->ledger().Balanced()) << "asked once more, it undoes: " << simulator->ledger().ToString();
     simulator.reset();
   }
 }

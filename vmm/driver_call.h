@@ -28,6 +28,15 @@ template <typename... Arguments>
   return FailedCallStatus(driver, result, entry_point, absl::StrCat(arguments...));
 }
 
+// For what must not be left undone because nobody can try later: giving things back in a destructor, or undoing. Calls
+// once more after a refusal, unless it is of the kind that never ends; returns the last answer. A call that fails is
+// taken to have done nothing.
+template <typename Call>
+abi::Result Insist(Call call) {
+  const abi::Result result = call();
+  return result == abi::kSuccess || IsStickyError(result) ? result : call();
+}
+
 }  // namespace expanse
 
 #endif  // EXPANSE_VMM_DRIVER_CALL_H_

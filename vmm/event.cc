@@ -19,7 +19,7 @@ absl::StatusOr<Event> Event::Create(const ScopedContext& context) {
 }
 
 Event::~Event() {
-  if (!empty()) (void)driver_->event_destroy(event_);
+  if (!empty()) (void)Insist([&] { return driver_->event_destroy(event_); });
 }
 
 Event::Event(Event&& other) noexcept : driver_(other.driver_), event_(std::exchange(other.event_, nullptr)) {}

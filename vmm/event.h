@@ -25,7 +25,7 @@ class Event {
   Event() = default;
   // One driver call.
   [[nodiscard]] static absl::StatusOr<Event> Create(const ScopedContext& context);
-  // Destroys the event, which may be pending, and ignores what the driver answers.
+  // Destroys the event, which may be pending, insisting once; ignores what the driver answers then.
   ~Event();
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;

@@ -53,16 +53,18 @@ absl::StatusOr<Reservation> Reservation::ReserveWithFallback(const Driver& drive
   }
 }
 
-Reservation::~Reservation() { (void)Free(); }
+Reservation::~Reservation() {
+  if (!empty()) (void)Insist([&] { return driver_->mem_address_free(range_.begin.value(), range_.size.count()); });
+}
 
 Reservation::Reservation(Reservation&& other) noexcept
     : driver_(other.driver_), range_(std::exchange(other.range_, AddressRange())) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
-  if (this == &other) return *this;
-  (void)Free();
-  driver_ = other.driver_;
-  range_ = std::exchange(other.range_, AddressRange());
+  // The old range, if any, goes with `old`.
+  Reservation old(std::move(other));
+  std::swap(driver_, old.driver_);
+  std::swap(range_, old.range_);
   return *this;
 }
 

@@ -23,7 +23,8 @@ class Reservation {
   // something else than that ends the attempts at once.
   [[nodiscard]] static absl::StatusOr<Reservation> ReserveWithFallback(const Driver& driver, Bytes wanted,
                                                                        Bytes at_least, Bytes alignment);
-  // Gives the range back, and ignores what the driver answers: a range with live mappings stays reserved.
+  // Gives the range back, insisting once; ignores what the driver answers then: a range with live mappings stays
+  // reserved.
   ~Reservation();
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
