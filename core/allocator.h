@@ -66,12 +66,15 @@ class Allocator {
   absl::Status RecordUse(DeviceAddress address, StreamHandle stream);
 
   // Must be called before the program destroys a stream that it allocated for, freed on or recorded, after its last
-  // work was queued: the driver may give the next stream the same handle. Blocks allocated for it stay valid.
+  // work was queued: the driver may give the next stream the same handle. Blocks allocated for it stay valid. OK for a
+  // stream that is not known. Never waits; one event is recorded. If the driver refuses that, its error is returned,
+  // and all the same the stream is forgotten: its memory is moved only after the whole context was synchronised.
   absl::Status OnStreamDestroyed(StreamHandle stream);
 
   // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle, least
   // recently freed first. Never waits for queued work: memory that it may still use is left. Returns the bytes
-  // released.
+  // released, or what the driver refused; what was released by then stays released. One driver call a chunk, one a run
+  // of neighbours, and an event for each stream that was not known to be done.
   [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target);
 
   // O(1) but for a lock.

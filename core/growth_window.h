@@ -30,7 +30,8 @@ enum class WindowChoice {
 
 // A gap is a maximal run of free blocks and holes. In each gap that has a hole and room for `size` bytes, the windows
 // that begin where a block begins or end where one ends are compared, and the best of all is returned, of equals the
-// one at the lowest address, so that the untouched end of a segment is used last. None if no gap is large enough.
+// one in the earliest segment, there at the lowest address, so that the untouched end of a segment is used last. None
+// if no gap is large enough.
 // O(n log n) in the blocks of such gaps; blocks outside them are not looked at.
 [[nodiscard]] std::optional<GrowthWindow> FindGrowthWindow(absl::Span<Segment* const> segments, Bytes size,
                                                            WindowChoice choice);

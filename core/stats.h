@@ -19,10 +19,10 @@ struct Figure {
 struct Stats {
   Figure live;           // bytes asked for and not freed
   Figure allocated;      // live, each block rounded up to 512 bytes
-  Figure pending;        // freed, but a stream may still use it
-  Figure reserved;       // every physical byte held: mapped or spare
+  Figure pending;        // freed, but a stream other than the block's own may still use it
+  Figure reserved;       // every physical byte held: mapped, spare or quarantined
   Figure idle;           // bytes of wholly free chunks, mapped or spare
-  Figure pinned;         // bytes that may not move
+  Figure pinned;         // bytes that may not move; nothing pins memory yet
   Figure address_space;  // reserved addresses
 
   uint64_t allocations = 0;  // requests served
@@ -33,9 +33,9 @@ struct Stats {
   uint64_t chunks_created = 0;
   uint64_t chunks_moved = 0;
   uint64_t chunks_released = 0;
-  uint64_t chunks_quarantined = 0;  // undoing a failed call failed too; never used again, counted in reserved
+  uint64_t chunks_quarantined = 0;  // the driver would not unmap or release them; never used again, part of reserved
   uint64_t growths = 0;             // requests that no mapped range fitted
-  uint64_t waits = 0;               // times a caller waited for a stream to get memory back
+  uint64_t waits = 0;               // times a caller waited for a stream or the context to get memory back
 };
 
 }  // namespace expanse
