@@ -17,7 +17,7 @@ TEST_F(SimulatedDeviceTest, OpenReadsWhatTheDeviceIs) {
   EXPECT_EQ(device->total_memory(), kTestDeviceMemory);
   EXPECT_EQ(device->granularity(), kGranule);
   EXPECT_NE(device->context(), nullptr);
-  EXPECT_TRUE(device->capabilities().posix_fd_handles);
+  EXPECT_FALSE(device->capabilities().posix_fd_handles);
   EXPECT_FALSE(device->capabilities().fabric_handles);
   EXPECT_FALSE(device->capabilities().rdma);
 }
@@ -33,10 +33,10 @@ TEST_F(SimulatedDeviceTest, OpenHoldsNothingButTheContext) {
 
 TEST_F(SimulatedDeviceTest, UnknownAttributeCountsAsAbsent) {
   sim::Config config = SmallConfig();
-  config.devices[0].attributes[abi::kAttributeHandlePosixFd] = 0;
+  config.devices[0].attributes[abi::kAttributeHandlePosixFd] = 1;
   config.devices[0].attributes[abi::kAttributeMulticast] = 1;
   Start(config);
-  EXPECT_FALSE(device->capabilities().posix_fd_handles);
+  EXPECT_TRUE(device->capabilities().posix_fd_handles);
   EXPECT_TRUE(device->capabilities().multicast);
   device.reset();
   simulator->FailNthCall(EntryPoint::device_get_attribute, 2, abi::kInvalidValue);

@@ -90,14 +90,14 @@ abi::Result DeviceTotalMem(size_t* bytes, abi::Device device) {
   });
 }
 
-// What every simulated device answers unless its configuration says otherwise. Attributes not named are 0.
+// What every simulated device answers unless its configuration says otherwise. Attributes not named are 0, among them
+// those of what is not simulated, so that a program that asks first does without: pools, and handles to export.
 int DefaultAttribute(int attribute) {
   switch (attribute) {
     case abi::kAttributeComputeCapabilityMajor:
       return 8;
     case abi::kAttributeUnifiedAddressing:
     case abi::kAttributeVirtualMemoryManagement:
-    case abi::kAttributeHandlePosixFd:
       return 1;
     default:
       return 0;
