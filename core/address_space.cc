@@ -64,4 +64,30 @@ absl::Status AddressSpace::Reserve(Bytes wanted) {
   return absl::OkStatus();
 }
 
+absl::Status AddressSpace::CheckInvariants() const {
+  Bytes reserved, slabs;
+  for (const Reservation& reservation : reservations_) {
+    reserved += reservation.range().size;
+    slabs += RoundDown(reservation.range().size, slab_size_);
+  }
+  if (reserved != reserved_ || slabs != slabs_) {
+    return absl::InternalError(absl::StrCat("reserved ", ToString(reserved), " with slabs of ", ToString(slabs),
+                                            ", but ", ToString(reserved_), " with slabs of ", ToString(slabs_),
+                                            " are on the books"));
+  }
+  for (size_t i = 0; i < at_hand_.size(); ++i) {
+    const AddressRange range = at_hand_[i].range;
+    const AddressRange around = at_hand_[i].reservation->range();
+    if (range.size != slab_size_ || !around.Contains(range) || !IsMultipleOf(range.begin - around.begin, slab_size_)) {
+      return absl::InternalError(absl::StrCat("the slab ", ToString(range), " is none of ", ToString(around)));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (at_hand_[j].range == range) {
+        return absl::InternalError(absl::StrCat("the slab ", ToString(range), " is at hand twice"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace expanse

@@ -50,6 +50,8 @@ class AddressSpace {
   // The bytes of all slabs, handed out or at hand.
   [[nodiscard]] Bytes slabs() const { return slabs_; }
   [[nodiscard]] size_t slabs_at_hand() const { return at_hand_.size(); }
+  // OK, or INTERNAL naming the inconsistency. O(slabs at hand, squared).
+  [[nodiscard]] absl::Status CheckInvariants() const;
 
  private:
   absl::Status Reserve(Bytes wanted);

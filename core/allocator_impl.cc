@@ -39,10 +39,12 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       grower_(supply_, idle_queue_, options.growth) {}
 
 // Unmapping takes effect at once, whatever is queued: everything that may touch this memory must be over. If the driver
-// cannot say so any more, nothing can be waited for.
+// cannot say so when asked twice, nothing can be waited for.
 Allocator::Impl::~Impl() {
-  const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
-  if (context.ok()) (void)device_->driver().ctx_synchronize();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
+    if (context.ok() && device_->driver().ctx_synchronize() == abi::kSuccess) break;
+  }
 }
 
 absl::Status Allocator::Impl::ReserveAddresses() {
@@ -174,6 +176,10 @@ absl::StatusOr<Bytes> Allocator::Impl::Trim(Bytes target) {
   absl::Status status = supply_.Release(excess).status;
   const uint64_t released = (before - supply_.pool().bytes()) / supply_.chunk_size();
   if (released < excess) {
+    // Pending memory that all streams are done with is idle too. Settling it may close an epoch, hence two checks.
+    CompletionCheck others(events_, *device_);
+    for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
+    status.Update(others.status());
     CompletionCheck completion(events_, *device_);
     const ChunkProgress unmapped = grower_.MakeSpare(excess - released, completion);
     status.Update(unmapped.status);

@@ -82,7 +82,7 @@ class Allocator::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool CouldEverFit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CouldEverFit(const Request& request, uint64_t refusals_before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Ticket> OldestIncomplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits, with the lock released meanwhile, until something more is complete. False if nothing is left to wait for.
   absl::StatusOr<bool> WaitForMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -607,6 +607,25 @@ TEST_F(AllocatorTest, TrimLeavesMemoryThatQueuedWorkMayUse) {
   Check();
 }
 
+TEST_F(AllocatorTest, TrimTakesPendingMemoryWhoseWorkIsComplete) {
+  Start();
+  const StreamHandle other = NewStream();
+  const DeviceAddress a = Alloc(MiB(8));
+  const DeviceAddress b = Alloc(MiB(4));
+  RecordUse(a, other);
+  Launch(other, microseconds(100), a, MiB(8));
+  Free(a);
+  Free(b);
+  EXPECT_EQ(stats().pending.current, MiB(8));
+  EXPECT_EQ(*allocator_->Trim(Bytes()), MiB(4));
+  Check();
+  sim_->Advance(microseconds(100));
+  EXPECT_EQ(*allocator_->Trim(Bytes()), MiB(8));
+  Check();
+  EXPECT_EQ(stats().pending.current, Bytes());
+  EXPECT_EQ(stats().reserved.current, Bytes());
+}
+
 // --- Fork
 
 TEST_F(AllocatorTest, AForkedChildIsToldSoAndTouchesNothing) {

@@ -31,7 +31,10 @@ ChunkProgress ChunkSupply::Create(uint64_t count) {
   const ChunkProgress progress = pool_.CreateUpTo(ChunkCount(allowed), chunk_size_);
   budget_.Give(allowed - progress.chunks.count());
   if (progress.chunks.count() > 0) refusal_age_ = 0;
-  if (absl::IsResourceExhausted(progress.status)) refusal_age_ = kRefusalAge;
+  if (absl::IsResourceExhausted(progress.status)) {
+    refusal_age_ = kRefusalAge;
+    ++refusals_;
+  }
   return progress;
 }
 

@@ -42,6 +42,8 @@ class ChunkSupply {
   // it would not refuse again: no chunk was created or released since, and no more than kRefusalAge calls of
   // AgeRefusal have passed.
   [[nodiscard]] bool refused() const { return refusal_age_ > 0; }
+  // How often the device refused, ever.
+  [[nodiscard]] uint64_t refusals() const { return refusals_; }
   void AgeRefusal() {
     if (refusal_age_ > 0) --refusal_age_;
   }
@@ -49,8 +51,9 @@ class ChunkSupply {
   // Whether chunks were released since the last NoteSynchronized: drivers may count such memory as free only after
   // the context was synchronised.
   [[nodiscard]] bool released_since_sync() const { return pool_.released() != released_at_sync_; }
-  void NoteSynchronized() {
-    released_at_sync_ = pool_.released();
+  // The context was synchronised, at a time when the pool had released so many chunks.
+  void NoteSynchronized(ChunkCount released) {
+    released_at_sync_ = released;
     refusal_age_ = 0;
   }
 
@@ -65,6 +68,7 @@ class ChunkSupply {
   Budget& budget_;
   ChunkPool pool_;
   int refusal_age_ = 0;
+  uint64_t refusals_ = 0;
   ChunkCount released_at_sync_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace expanse {
 
 bool PendingQueue::IsComplete(const PendingBlock& pending, CompletionCheck& completion) {
@@ -32,6 +34,22 @@ std::vector<Block*> PendingQueue::TakeComplete(CompletionCheck& completion) {
   }
   blocks_ = std::move(left);
   return complete;
+}
+
+absl::Status PendingQueue::CheckInvariants() const {
+  uint64_t previous = 0;
+  for (const PendingBlock& pending : blocks_) {
+    if (pending.block->state != BlockState::kPending) {
+      return absl::InternalError(
+          absl::StrCat("the queued block ", ToString(pending.block->range()), " is not pending"));
+    }
+    if (pending.tickets.empty() || pending.number <= previous) {
+      return absl::InternalError(
+          absl::StrCat("the queued block ", ToString(pending.block->range()), " waits for nothing or is out of order"));
+    }
+    previous = pending.number;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace expanse

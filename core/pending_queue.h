@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/block.h"
 #include "core/completion.h"
 #include "core/stream_state.h"
@@ -20,7 +21,10 @@ struct PendingBlock {
   uint64_t number = 0;          // of the free, as in FreeStamp
 };
 
-// In the order of their frees. Guarded by the allocator's lock.
+// In the order of their frees.
+//
+// Invariant: every block here is kPending and waits for one other stream at least, and numbers increase.
+// Guarded by the allocator's lock.
 class PendingQueue {
  public:
   void Push(PendingBlock pending) { blocks_.push_back(std::move(pending)); }
@@ -32,6 +36,8 @@ class PendingQueue {
 
   [[nodiscard]] bool empty() const { return blocks_.empty(); }
   [[nodiscard]] const std::deque<PendingBlock>& blocks() const { return blocks_; }
+  // OK, or INTERNAL naming the inconsistency. O(blocks).
+  [[nodiscard]] absl::Status CheckInvariants() const;
 
  private:
   static bool IsComplete(const PendingBlock& pending, CompletionCheck& completion);

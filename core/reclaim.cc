@@ -17,6 +17,7 @@ namespace expanse {
 // nothing is left to wait for.
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
+  const uint64_t refusals_before = supply_.refusals();
   absl::Status failure;
   for (;;) {
     const uint64_t moved_before = grower_.moved();
@@ -26,7 +27,7 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
     if (block.ok()) return block;
     failure = block.status();
     UpdateFigures();  // what was created for nothing has been reserved for a moment
-    if (!absl::IsResourceExhausted(failure) || !CouldEverFit(request)) break;
+    if (!absl::IsResourceExhausted(failure) || !CouldEverFit(request, refusals_before)) break;
     const absl::StatusOr<bool> waited = WaitForMore();
     if (!waited.ok()) failure = waited.status();
     if (!waited.ok() || !*waited) break;
@@ -90,8 +91,9 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
 }
 
 // Whether the request could be served if all queued work were complete, at best.
-bool Allocator::Impl::CouldEverFit(const Request& request) const {
-  const uint64_t creatable = supply_.refused() ? 0 : supply_.Creatable();
+// A refusal of the device that an earlier request met is no reason to give up: it may have memory by now.
+bool Allocator::Impl::CouldEverFit(const Request& request, uint64_t refusals_before) const {
+  const uint64_t creatable = supply_.refusals() != refusals_before ? 0 : supply_.Creatable();
   const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
   return supply_.released_since_sync() ||
          creatable * supply_.chunk_size() + (supply_.pool().bytes() - in_use) >= request.rounded;
@@ -128,7 +130,7 @@ absl::StatusOr<bool> Allocator::Impl::WaitForMore() {
     const absl::StatusOr<uint64_t> closed = ticket->stream->Close(events_, *device_);
     if (!closed.ok()) return closed.status();
   }
-  const std::shared_ptr<const Event> event = ticket->stream->EventOf(ticket->epoch);
+  std::shared_ptr<const Event> event = ticket->stream->EventOf(ticket->epoch);
   if (event == nullptr) {
     const absl::Status status = WaitForContext();
     if (!status.ok()) return status;
@@ -139,6 +141,9 @@ absl::StatusOr<bool> Allocator::Impl::WaitForMore() {
   const absl::Status status = event->Synchronize();
   mu_.Lock();
   if (!status.ok()) return status;
+  // Known without asking again, so that every round gets further even if the driver should refuse to be asked.
+  event.reset();  // so that it can be recorded again
+  ticket->stream->CompleteUpTo(ticket->epoch, events_);
   return true;
 }
 
@@ -149,7 +154,8 @@ absl::Status Allocator::Impl::WaitForContext() {
     covered.push_back(Ticket{heap->stream(), heap->stream()->last_closed()});
   }
   ++counts_.waits;
-  supply_.NoteSynchronized();
+  // Another thread may release more meanwhile, which the driver may not count yet.
+  const ChunkCount released = supply_.pool().released();
   mu_.Unlock();
   const Driver& driver = device_->driver();
   const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
@@ -157,6 +163,7 @@ absl::Status Allocator::Impl::WaitForContext() {
   if (status.ok()) status = CallStatus(driver, driver.ctx_synchronize(), EntryPoint::ctx_synchronize);
   mu_.Lock();
   if (!status.ok()) return status;
+  supply_.NoteSynchronized(released);
   for (const Ticket& ticket : covered) ticket.stream->CompleteUpTo(ticket.epoch, events_);
   return absl::OkStatus();
 }

@@ -1,0 +1,105 @@
+#include "core/chunk_supply.h"
+
+#include <optional>
+
+#include "gtest/gtest.h"
+#include "vmm/simulated_device_fixture.h"
+
+namespace expanse {
+namespace {
+
+// On a device that has room for 32 chunks.
+class ChunkSupplyTest : public SimulatedDeviceTest {
+ protected:
+  void Make(Bytes limit = GiB(1)) { supply_.emplace(*device, kGranule, limit, budget_); }
+  ChunkProgress Create(uint64_t count) {
+    const ChunkProgress progress = supply_->Create(count);
+    Check();
+    return progress;
+  }
+  void Check() const {
+    ASSERT_EQ(supply_->CheckInvariants(), absl::OkStatus());
+    ASSERT_EQ(budget_.taken(), supply_->pool().chunks().count());
+  }
+  void TearDown() override {
+    supply_.reset();
+    EXPECT_EQ(budget_.taken(), 0u);
+    SimulatedDeviceTest::TearDown();
+  }
+
+  Budget budget_{100};
+  std::optional<ChunkSupply> supply_;
+};
+
+TEST_F(ChunkSupplyTest, CreatesWithinTheTightestOfLimitAndBudget) {
+  Make(MiB(10));
+  EXPECT_EQ(supply_->Creatable(), 5u);
+  ASSERT_TRUE(budget_.TryTake(97));
+  EXPECT_EQ(supply_->Creatable(), 3u);
+  const ChunkProgress progress = supply_->Create(4);
+  EXPECT_EQ(progress.chunks, ChunkCount(3));
+  EXPECT_EQ(progress.status, absl::OkStatus()) << "callers ask for no more than Creatable; the rest is cut off";
+  EXPECT_EQ(supply_->Creatable(), 0u);
+  budget_.Give(97);
+  Check();
+  EXPECT_EQ(Create(2).chunks, ChunkCount(2));
+  EXPECT_EQ(supply_->spare(), 5u);
+  EXPECT_EQ(supply_->Creatable(), 0u);
+}
+
+TEST_F(ChunkSupplyTest, AFullDeviceIsRememberedUntilSomethingIsReleasedOrTimePasses) {
+  Make();
+  EXPECT_FALSE(supply_->refused());
+  const ChunkProgress progress = Create(40);
+  EXPECT_EQ(progress.chunks, ChunkCount(32));
+  EXPECT_TRUE(absl::IsResourceExhausted(progress.status)) << progress.status;
+  EXPECT_TRUE(supply_->refused());
+
+  EXPECT_EQ(supply_->Release(1).chunks, ChunkCount(1));
+  Check();
+  EXPECT_FALSE(supply_->refused());
+
+  EXPECT_FALSE(Create(2).status.ok());
+  int growths = 0;
+  for (; supply_->refused(); ++growths) supply_->AgeRefusal();
+  EXPECT_GT(growths, 1);
+  EXPECT_LE(growths, 100);
+}
+
+TEST_F(ChunkSupplyTest, AnErrorThatIsNoShortageIsNoRefusal) {
+  Make();
+  simulator->FailNthCall(EntryPoint::mem_create, 2, abi::kUnknown);
+  const ChunkProgress progress = Create(3);
+  EXPECT_EQ(progress.chunks, ChunkCount(1));
+  EXPECT_TRUE(absl::IsInternal(progress.status)) << progress.status;
+  EXPECT_FALSE(supply_->refused());
+}
+
+TEST_F(ChunkSupplyTest, WhatTheDriverWillNotTakeBackStaysOnTheBooks) {
+  Make();
+  Create(3);
+  simulator->FailNthCall(EntryPoint::mem_release, 1, abi::kUnknown);
+  const ChunkProgress progress = supply_->Release(3);
+  EXPECT_EQ(progress.chunks, ChunkCount(2));
+  EXPECT_TRUE(absl::IsInternal(progress.status)) << progress.status;
+  Check();
+  EXPECT_EQ(supply_->pool().chunks(ChunkState::kQuarantined), ChunkCount(1));
+  EXPECT_EQ(supply_->spare(), 0u);
+}
+
+TEST_F(ChunkSupplyTest, OnlyReleasesBeforeASynchronisationAreSettledByIt) {
+  Make();
+  Create(3);
+  EXPECT_FALSE(supply_->released_since_sync());
+  supply_->Release(1);
+  EXPECT_TRUE(supply_->released_since_sync());
+  const ChunkCount released = supply_->pool().released();
+  supply_->Release(1);  // by another thread, while the first one synchronises
+  supply_->NoteSynchronized(released);
+  EXPECT_TRUE(supply_->released_since_sync());
+  supply_->NoteSynchronized(supply_->pool().released());
+  EXPECT_FALSE(supply_->released_since_sync());
+}
+
+}  // namespace
+}  // namespace expanse
