@@ -61,8 +61,13 @@ std::optional<DeviceAddress> ReservePages(Bytes size, Bytes alignment, DeviceAdd
 void ReleasePages(AddressRange range) { munmap(range.begin.ptr(), range.size.count()); }
 
 bool HidePages(AddressRange range) {
-  // Replaced in one step, never unmapped first: another thread's mmap could land in the hole.
+  // Replaced in one step, not unmapped first: another thread's mmap could land in the hole.
   void* at = mmap(range.begin.ptr(), range.size.count(), PROT_NONE, kReserveFlags | MAP_FIXED, -1, 0);
+  // Past its limit of mappings, which the rest of the process uses too, the kernel makes no new mapping even in the
+  // place of an old one. Taking the old one away first makes room, unless that would split it.
+  if (at == MAP_FAILED && errno == ENOMEM && munmap(range.begin.ptr(), range.size.count()) == 0) {
+    at = mmap(range.begin.ptr(), range.size.count(), PROT_NONE, kReserveFlags | MAP_FIXED_NOREPLACE, -1, 0);
+  }
   if (at == MAP_FAILED) {
     ExplainRefusal();
     return false;
