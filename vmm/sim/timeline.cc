@@ -137,7 +137,10 @@ VirtualTime Timeline::SynchronizeStream(StreamId stream) { return WaitFor(stream
 VirtualTime Timeline::SynchronizeContext(abi::Context context) {
   const Context& owner = contexts_.at(context);
   Point all = owner.gone;
-  for (const StreamId id : owner.streams) all.Join(streams_.at(id)->last);
+  for (const StreamId id : owner.streams) {
+    Stream& stream = *streams_.at(id);
+    if (!std::exchange(stream.host_knows_last, true)) all.Join(stream.last);
+  }
   return WaitFor(all);
 }
 
@@ -205,6 +208,7 @@ VirtualTime Timeline::SynchronizeEvent(abi::Event event) {
 // --- Work ------------------------------------------------------------------------------------------------------------
 
 void Timeline::BeginAction(Stream& stream) {
+  stream.host_knows_last = false;
   stream.last.end = std::max(stream.last.end, now_);
   stream.last.clock.Join(host_);
   if (!stream.info.blocking) return;

@@ -170,6 +170,8 @@ class Timeline {
     abi::Stream handle = nullptr;  // null for a default stream
     uint32_t slot = 0;
     Point last;  // after all that was queued
+    // The host has waited for the context since the last action here, so waiting again may pass over this stream.
+    bool host_knows_last = false;
   };
   struct Context {
     DeviceOrdinal device;

@@ -36,6 +36,10 @@ absl::Status Timeline::CheckInvariants() const {
     if (host_.at(stream->slot) > stream->last.clock.at(stream->slot)) {
       return absl::InternalError(absl::StrCat("the host knows work of stream ", number, " that was never queued"));
     }
+    const Epoch last{stream->slot, stream->last.clock.at(stream->slot)};
+    if (stream->host_knows_last && (stream->last.end > now_ || !host_.Covers(last))) {
+      return absl::InternalError(absl::StrCat("stream ", number, " passes for known to the host, and is not"));
+    }
     if (stream->handle == nullptr) continue;
     if (stream_handles_.IsFree(stream->handle)) return absl::InternalError("a free stream handle is in use");
     const auto by_handle = streams_by_handle_.find(stream->handle);

@@ -12,6 +12,21 @@ namespace {
 using std::chrono::microseconds;
 using ::testing::HasSubstr;
 
+TEST_F(TimelineTest, SynchronizingAContextAgainWaitsForWhatItsStreamsWereToldToAwaitSince) {
+  const auto other = reinterpret_cast<abi::Context>(0x20);
+  timeline_.AddContext(other, DeviceOrdinal(1));
+  const StreamId waiting = NonBlocking();
+  Read(waiting);
+  EXPECT_EQ(timeline_.SynchronizeContext(context_), microseconds(10));
+  EXPECT_EQ(timeline_.SynchronizeContext(context_), microseconds(0));
+  const QueuedWork work = Read(Find(timeline_.CreateStream(other, /*blocking=*/false)));
+  const abi::Event event = timeline_.CreateEvent(other);
+  timeline_.Record(event, work.work.stream);
+  timeline_.Wait(waiting, event);
+  EXPECT_EQ(timeline_.SynchronizeContext(context_), microseconds(10));
+  EXPECT_EQ(timeline_.now(), work.end);
+}
+
 TEST_F(TimelineTest, WorkOfAStreamRunsInTurn) {
   const StreamId stream = NonBlocking();
   timeline_.Advance(microseconds(5));
