@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -206,7 +207,8 @@ absl::StatusOr<CostModel> CostModel::Parse(std::string_view text, std::string_vi
       return absl::InvalidArgumentError(absl::StrCat(View(file_name), ":", number, ": ", message));
     };
     const std::optional<size_t> entry_point = FindSymbol(fields[0]);
-    if (!entry_point) return error(absl::StrCat("\"", fields[0], "\" is no driver entry point known here"));
+    if (!entry_point)
+      return error(absl::StrCat("\"", absl::CHexEscape(fields[0]), "\" is no driver entry point known here"));
     if (given.test(*entry_point)) return error(absl::StrCat(fields[0], " is given twice"));
     given.set(*entry_point);
     const absl::StatusOr<CallCost> cost = ParseCost(fields);

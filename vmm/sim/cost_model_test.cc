@@ -131,6 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, CostModelBadFile,
     ::testing::Values(
         BadFile{"cuMemCreat 1 0 0", "\"cuMemCreat\" is no driver entry point"},
+        BadFile{std::string_view("cu\0Mem 1 0 0", 12), "\"cu\\x00Mem\" is no driver entry point"},
         BadFile{"cuMemCreate 1 0", "cuMemCreate: expected `symbol per_call per_handle per_mib`, got 3"},
         BadFile{"cuMemCreate", "got 1 fields"}, BadFile{"cuMemCreate 1 0 0 0", "got 5 fields"},
         BadFile{"cuMemCreate -1 0 0", "\"-1\" is no number"}, BadFile{"cuMemCreate 1 nan 0", "\"nan\" is no number"},
