@@ -10,6 +10,7 @@
 #include "bench/allocators/expanse_adapter.h"
 #include "bench/allocators/naive_allocator.h"
 #include "bench/allocators/per_stream_segments.h"
+#include "bench/allocators/pytorch_rules.h"
 
 namespace expanse::bench {
 namespace {
@@ -32,7 +33,10 @@ Created CreatePreallocated(std::unique_ptr<DeviceContext> context, const BenchAl
   const Bytes usable =
       options.limit.has_value() ? std::min(*options.limit, context->total_memory()) : context->total_memory();
   auto allocator = std::make_unique<CachingAllocator>(std::move(context), options.limit);
-  absl::Status status = allocator->Preallocate(options.prealloc.value_or(RoundDown(usable / 10 * 9, MiB(2))));
+  // Where 0.9 of the device is too little for a segment of that size, there is no first block.
+  const Bytes share = RoundDown(usable / 10 * 9, MiB(2));
+  if (!options.prealloc.has_value() && share < pytorch::kMinOwnSegment) return allocator;
+  absl::Status status = allocator->Preallocate(options.prealloc.value_or(share));
   if (!status.ok()) return status;
   return allocator;
 }

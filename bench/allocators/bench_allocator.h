@@ -49,7 +49,8 @@ struct BenchAllocatorOptions {
   std::optional<Bytes> limit;       // most physical memory it may hold
   std::optional<Bytes> chunk_size;  // expanse
   Growth growth = Growth::kLazy;    // expanse
-  std::optional<Bytes> prealloc;    // preallocated: size of the first block; none: 0.9 of the device's memory
+  // preallocated: size of the first block; none: 0.9 of the device's memory, and no block where that is below 10 MiB
+  std::optional<Bytes> prealloc;
 };
 
 // "expanse", "naive", "caching", "preallocated", "per-stream-segments": the order in which the tool lists them.

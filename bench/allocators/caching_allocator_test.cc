@@ -184,5 +184,21 @@ TEST_F(PreallocatedTest, AFirstBlockThatDoesNotFitIsAnError) {
   EXPECT_TRUE(absl::IsResourceExhausted(CreateBenchAllocator("preallocated", driver(), options).status()));
 }
 
+class PreallocatedOnATinyDeviceTest : public RivalTest {};
+
+TEST_F(PreallocatedOnATinyDeviceTest, NineTenthsThatAreTooLittleForASegmentAreNotTaken) {
+  SetUpDevice(MiB(11));  // 0.9 of it are 8 MiB, in whole 2 MiB
+  SetUpAllocator("preallocated");
+  EXPECT_EQ(Reserved(), Bytes());
+  Allocate(MiB(1));
+  EXPECT_EQ(Reserved(), MiB(2));
+}
+
+TEST_F(PreallocatedOnATinyDeviceTest, ADeviceWithoutRoomForAnythingRunsOutOfMemory) {
+  SetUpDevice(Bytes(1));
+  SetUpAllocator("preallocated");
+  ExpectOutOfMemory(Bytes(1));
+}
+
 }  // namespace
 }  // namespace expanse::bench
