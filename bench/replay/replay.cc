@@ -18,8 +18,19 @@
 namespace expanse::bench {
 namespace {
 
-absl::Status CheckOptions(const ReplayOptions& options) {
+constexpr uint64_t kMaxRows = uint64_t{1} << 62;  // counts of rows and events stay within 64 bits
+constexpr uint64_t kMaxMarks = 10'000'000;        // each mark of each run has figures in the result
+
+absl::Status CheckOptions(const Trace& trace, const ReplayOptions& options) {
   if (options.repeat == 0) return absl::InvalidArgumentError("repeat must be at least 1");
+  const uint64_t rows = std::max<uint64_t>(1, trace.events.size());
+  const uint64_t marks = trace.labels.size();
+  uint64_t most = kMaxRows / rows;
+  if (marks > 0) most = std::min(most, std::max<uint64_t>(1, kMaxMarks / marks));
+  if (options.repeat > most) {
+    return absl::InvalidArgumentError(absl::StrCat("repeat is ", options.repeat, ", expected at most ", most, " for ",
+                                                   trace.name, " with its ", rows, " rows and ", marks, " marks"));
+  }
   if (options.cuda_device.has_value() && options.lag > 0) {
     return absl::InvalidArgumentError("lag needs the simulated device: it sets when queued work completes");
   }
@@ -65,7 +76,7 @@ BenchAllocatorOptions AllocatorOptionsFor(const ReplayOptions& options, const Re
 
 absl::StatusOr<ReplayResult> ReplayWith(const Trace& trace, const ReplayOptions& options,
                                         const AllocatorFactory& factory) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = CheckOptions(trace, options); !status.ok()) return status;
   absl::StatusOr<ReplayResult> result;
   {
     absl::StatusOr<std::unique_ptr<ReplayDevice>> device = ReplayDevice::Open(trace, options);

@@ -309,6 +309,12 @@ TEST(Replayer, RefusesOptionsThatMakeNoSense) {
   ReplayOptions options = Options();
   options.repeat = 0;
   EXPECT_THAT(Error("a,1,1,0\n", options, Scripted<ScriptedAllocator>(kArena, kArena)), HasSubstr("repeat"));
+  options.repeat = uint64_t{1} << 63;
+  EXPECT_THAT(Error("a,1,1,0\nf,1,,0\n", options, Scripted<ScriptedAllocator>(kArena, kArena)),
+              HasSubstr("repeat is 9223372036854775808, expected at most 2305843009213693952"));
+  options.repeat = 5'000'001;
+  EXPECT_THAT(Error("m,x,,\nm,y,,\n", options, Scripted<ScriptedAllocator>(kArena, kArena)),
+              HasSubstr("repeat is 5000001, expected at most 5000000"));
   options.repeat = 1;
   options.lag = 1;
   options.cuda_device = DeviceOrdinal(0);
