@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -25,6 +24,8 @@
 
 namespace expanse::tool {
 namespace {
+
+constexpr size_t kMaxCostFile = 1 << 20;
 
 std::vector<std::string> AllocatorNames() {
   std::vector<std::string> names;
@@ -59,11 +60,19 @@ absl::StatusOr<sim::CostModel> ParseCosts(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a preset (", absl::StrJoin(names, ", "),
                                                    ") nor a file", DidYouMean(text, names)));
   }
+  // A file named by mistake may have no end. What fills the buffer is longer than any cost file.
   std::ifstream file(text);
-  std::stringstream contents;
-  contents << file.rdbuf();
-  if (!file || !contents) return absl::InvalidArgumentError(absl::StrCat("cannot read '", text, "'"));
-  return sim::CostModel::Parse(contents.str(), text);
+  std::string contents(kMaxCostFile, '\0');
+  file.read(contents.data(), static_cast<std::streamsize>(contents.size()));
+  if (file.bad() || (file.fail() && !file.eof())) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read '", text, "'"));
+  }
+  if (!file.eof()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' holds ", kMaxCostFile, " bytes or more, expected a cost file of a few lines"));
+  }
+  contents.resize(static_cast<size_t>(file.gcount()));
+  return sim::CostModel::Parse(contents, text);
 }
 
 absl::StatusOr<std::vector<std::string>> ParseAllocators(const std::string& text) {
@@ -92,7 +101,8 @@ void DeclareAllocators(CLI::App& app, std::vector<std::string>* allocators) {
 }
 
 Bytes LargestFitCapacity(const bench::Trace& trace) {
-  return std::max(GiB(80), bench::Summarize(trace).peak_live * 16);
+  // No simulated device is larger than 1024 TiB.
+  return std::max(GiB(80), std::min(bench::Summarize(trace).peak_live, TiB(64)) * 16);
 }
 
 void ReplayFlags::DeclareDevice(CLI::App& app) {

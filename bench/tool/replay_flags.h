@@ -57,7 +57,8 @@ class ReplayFlags {
 
 // Declares --allocators, a list separated by commas; all of them unless given.
 void DeclareAllocators(CLI::App& app, std::vector<std::string>* allocators);
-// Up to where capacities are tried for want of other orders: 80 GiB or 16 times peak live, whichever is more.
+// Up to where capacities are tried for want of other orders: 80 GiB or 16 times peak live, whichever is more, but
+// at most what a simulated device may have.
 [[nodiscard]] Bytes LargestFitCapacity(const bench::Trace& trace);
 // OK, or which allocator is not known, and the nearest that is.
 [[nodiscard]] absl::Status CheckAllocator(const std::string& name);

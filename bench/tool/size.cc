@@ -1,5 +1,6 @@
 #include "bench/tool/size.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -22,8 +23,16 @@ struct Unit {
   double bytes;
 };
 constexpr Unit kUnits[] = {
-    {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"tib", 1099511627776.0},
-    {"kb", 1e3},     {"mb", 1e6},        {"gb", 1e9},           {"tb", 1e12},
+    {"kib", 1024.0},
+    {"mib", 1048576.0},
+    {"gib", 1073741824.0},
+    {"tib", 1099511627776.0},
+    {"pib", 1125899906842624.0},
+    {"kb", 1e3},
+    {"mb", 1e6},
+    {"gb", 1e9},
+    {"tb", 1e12},
+    {"pb", 1e15},
     {"b", 1.0},
 };
 
@@ -50,8 +59,8 @@ absl::StatusOr<Bytes> ParseSize(const std::string& text) {
   const absl::string_view digits = absl::StripTrailingAsciiWhitespace(number);
   double value = 0;
   if (!ParseDecimal(digits, &value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no size; expected a number and B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is no size; expected a number and B, KiB, MiB, GiB, TiB, PiB, KB, MB, GB, TB or PB"));
   }
   if (value * unit >= kTooLarge) return absl::InvalidArgumentError(absl::StrCat("'", text, "' is too large a size"));
   if (absl::SimpleAtoi(digits, &exact)) {
@@ -65,8 +74,8 @@ absl::StatusOr<Bytes> ParseSize(const std::string& text) {
 
 Bytes RelativeSize::Of(Bytes whole) const {
   if (multiple == 0) return bytes;
-  const double size = std::ceil(multiple * static_cast<double>(whole.count()));
-  return RoundUp(Bytes(static_cast<uint64_t>(size)), MiB(2));
+  const double size = std::min(std::ceil(multiple * static_cast<double>(whole.count())), kTooLarge);
+  return std::max(RoundUp(Bytes(static_cast<uint64_t>(size)), MiB(2)), MiB(2));
 }
 
 absl::StatusOr<RelativeSize> ParseRelativeSize(const std::string& text) {

@@ -11,16 +11,16 @@
 
 namespace expanse::tool {
 
-// "4096", "64KiB", "1.5 GiB", "80GB": a number, fractions allowed, and B, KiB, MiB, GiB, TiB, KB, MB, GB or TB in any
-// case; none means bytes. Rounded down to whole bytes. INVALID_ARGUMENT names the text and what was expected; a size of
-// zero is one.
+// "4096", "64KiB", "1.5 GiB", "80GB": a number, fractions allowed, and B, KiB, MiB, GiB, TiB, PiB, KB, MB, GB, TB or PB
+// in any case; none means bytes. Rounded down to whole bytes. INVALID_ARGUMENT names the text and what was expected; a
+// size of zero is one.
 [[nodiscard]] absl::StatusOr<Bytes> ParseSize(const std::string& text);
 
 // A size, or, as "1.01x", a multiple of something that is only known later.
 struct RelativeSize {
   Bytes bytes;
   double multiple = 0;  // zero: `bytes` it is
-  // Multiples are rounded up to whole 2 MiB, as devices come.
+  // Multiples are rounded up to whole 2 MiB, as devices come: at least one of them, at most about 2^63 bytes.
   [[nodiscard]] Bytes Of(Bytes whole) const;
 };
 [[nodiscard]] absl::StatusOr<RelativeSize> ParseRelativeSize(const std::string& text);

@@ -24,10 +24,12 @@ TEST(Size, TakesEveryUnitAndFractions) {
       {"2MiB", 2097152},
       {"80GiB", 85899345920},
       {"1TiB", 1099511627776},
+      {"1PiB", 1125899906842624},
       {"3KB", 3000},
       {"5MB", 5000000},
       {"80GB", 80000000000},
       {"2TB", 2000000000000},
+      {"3PB", 3000000000000000},
       {"1.5GiB", 1610612736},
       {"0.5KiB", 512},
       {".5KiB", 512},
@@ -79,6 +81,8 @@ TEST(RelativeSize, IsASizeOrAMultiple) {
   EXPECT_EQ(ParseRelativeSize("1x")->Of(GiB(1)), GiB(1));
   EXPECT_EQ(ParseRelativeSize("1.01x")->Of(GiB(100)), GiB(101));
   EXPECT_EQ(ParseRelativeSize("1x")->Of(Bytes(1)), MiB(2)) << "rounded up to what devices come in";
+  EXPECT_EQ(ParseRelativeSize("1x")->Of(Bytes()), MiB(2)) << "no device is empty";
+  EXPECT_GT(ParseRelativeSize("1000000x")->Of(Bytes(uint64_t{1} << 62)), Bytes(uint64_t{1} << 62));
   for (const char* text : {"x", "0x", "-1x", "1xx", "nanx", "1e9x", "2000000x"}) {
     EXPECT_EQ(ParseRelativeSize(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }

@@ -90,6 +90,20 @@ class ToolTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(ToolTest, TracesAndDevicesOfExtremeSizesRunOutOfMemoryAtMost) {
+  Write("huge.csv", "op,id,bytes,stream\na,1,4611686018427387904,0\nf,1,,0\n");
+  const Outcome huge = Shell("expanse fit huge.csv");
+  EXPECT_EQ(huge.exit_status, 1) << huge.err;
+  EXPECT_THAT(huge.out, HasSubstr("none up to 1.00 PiB"));
+  EXPECT_EQ(Shell("expanse compare trace.csv --capacity 1").exit_status, 0);
+  EXPECT_EQ(Shell("expanse replay trace.csv --capacity 1 --allocator preallocated").exit_status, 1);
+  EXPECT_THAT(Error("expanse replay trace.csv --costs /dev/zero"), HasSubstr("1048576 bytes or more"));
+  EXPECT_THAT(Error("expanse replay trace.csv --costs ."), HasSubstr("cannot read '.'"));
+  Write("none.csv", "op,id,bytes,stream\nm,step0,,\n");
+  EXPECT_EQ(Shell("expanse replay none.csv --capacity 1x").exit_status, 0);
+  EXPECT_EQ(Shell("expanse fit none.csv").exit_status, 0);
+}
+
 TEST_F(ToolTest, HelpHasExamplesForEachCommand) {
   const Outcome top = Shell("expanse --help");
   EXPECT_EQ(top.exit_status, 0);
