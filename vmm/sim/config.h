@@ -36,18 +36,18 @@ enum class MemoryMode {
 // Points on which public sources are silent or contradict each other, each as a switch with the likelier answer as its
 // default. The allocator must work with each of them either way. docs/simulator.md explains each one.
 struct Quirks {
-  abi::Result offset_map_error = abi::kInvalidValue;   // cuMemMap with a non-zero offset: 1 or 801
-  abi::Result oversize_map_error = abi::kNotSupported; // cuMemMap of more than the handle holds: 801 or 1
+  abi::Result offset_map_error = abi::kInvalidValue;    // cuMemMap with a non-zero offset: 1 or 801
+  abi::Result oversize_map_error = abi::kNotSupported;  // cuMemMap of more than the handle holds: 801 or 1
   bool unmap_hole_is_partial = false;      // cuMemUnmap over a hole: unmaps what is there, and still returns an error
   bool unmap_across_reservations = false;  // cuMemUnmap over two adjacent reservations succeeds
   bool set_access_subrange = false;        // cuMemSetAccess on part of a mapping succeeds (for the whole mapping)
   bool address_free_live = false;          // cuMemAddressFree over live mappings succeeds and unmaps them
   bool vmm_needs_context = false;          // the virtual memory calls return 201 without a retained context
   abi::Result peer_error = abi::kInvalidValue;  // cuMemSetAccess for a device without a peer route: 1 or 217
-  bool honour_address_hints = true;        // cuMemAddressReserve returns a free, aligned hint
-  bool context_free_calls_see_sticky = true;  // calls that need no context return a sticky error too
-  bool release_lag = false;                // freed bytes show in cuMemGetInfo and to cuMemCreate only after a sync
-  bool alloc_zero_succeeds = false;        // cuMemAllocAsync of 0 bytes: success and null, or 1
+  bool honour_address_hints = true;             // cuMemAddressReserve returns a free, aligned hint
+  bool context_free_calls_see_sticky = true;    // calls that need no context return a sticky error too
+  bool release_lag = false;                     // freed bytes show in cuMemGetInfo and to cuMemCreate only after a sync
+  bool alloc_zero_succeeds = false;             // cuMemAllocAsync of 0 bytes: success and null, or 1
 };
 
 struct Config {

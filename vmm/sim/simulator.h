@@ -38,10 +38,10 @@ struct Access {
 // A breach of the rules that would corrupt memory or fault on a real device.
 struct Hazard {
   enum class Kind {
-    kUnmapUnderWork,   // a range was unmapped or remapped before queued work on it completed
-    kRace,             // two pieces of work touch the same bytes, one writes, and nothing orders them
-    kAccessFault,      // work was queued on bytes that are not mapped, or not accessible to the stream's device
-    kContractBreach,   // a call that the driver documents as undefined, such as releasing a handle twice
+    kUnmapUnderWork,  // a range was unmapped or remapped before queued work on it completed
+    kRace,            // two pieces of work touch the same bytes, one writes, and nothing orders them
+    kAccessFault,     // work was queued on bytes that are not mapped, or not accessible to the stream's device
+    kContractBreach,  // a call that the driver documents as undefined, such as releasing a handle twice
   };
   Kind kind;
   std::string description;  // what happened, with addresses, streams and virtual times
@@ -51,15 +51,15 @@ struct Hazard {
 struct Ledger {
   uint64_t reservations = 0;
   uint64_t mappings = 0;
-  uint64_t handles = 0;           // live handle references
-  uint64_t allocations = 0;       // physical allocations, by whatever they are kept alive
+  uint64_t handles = 0;              // live handle references
+  uint64_t allocations = 0;          // physical allocations, by whatever they are kept alive
   uint64_t classic_allocations = 0;  // cuMemAlloc
-  uint64_t contexts = 0;          // references to primary contexts
+  uint64_t contexts = 0;             // references to primary contexts
   uint64_t streams = 0;
   uint64_t events = 0;
-  uint64_t descriptors = 0;       // exported file descriptors not known to be closed
-  Bytes physical_bytes;           // committed on all devices, other processes apart
-  Bytes address_bytes;            // reserved addresses
+  uint64_t descriptors = 0;  // exported file descriptors not known to be closed
+  Bytes physical_bytes;      // committed on all devices, other processes apart
+  Bytes address_bytes;       // reserved addresses
 
   [[nodiscard]] bool Balanced() const;  // everything above is zero
   [[nodiscard]] std::string ToString() const;
@@ -68,9 +68,9 @@ struct Ledger {
 // Sums since the simulator was made or ResetCounters was called. Times are modelled, never measured, except
 // `host_inside`, which is real host time spent inside the simulator, so that callers can subtract it.
 struct Counters {
-  std::array<uint64_t, kEntryPointCount> calls{};          // by EntryPoint
-  std::array<VirtualTime, kEntryPointCount> modelled{};    // modelled driver time, by EntryPoint, all threads
-  VirtualTime stalled{};                                   // what callers waited for queued work, in waits and syncs
+  std::array<uint64_t, kEntryPointCount> calls{};        // by EntryPoint
+  std::array<VirtualTime, kEntryPointCount> modelled{};  // modelled driver time, by EntryPoint, all threads
+  VirtualTime stalled{};                                 // what callers waited for queued work, in waits and syncs
   uint64_t handles_created = 0;
   std::chrono::nanoseconds host_inside{};
 
