@@ -39,7 +39,8 @@ class Allocator {
                                                                          const AllocatorOptions& options);
 
   // Waits for queued work that may use this memory, gives everything back, live blocks included, and releases the
-  // context. Never throws and never ends the process; what the driver refuses to take back stays with it.
+  // context. Never throws and never ends the process. What the driver refuses to take back stays with it; if it refuses
+  // to wait, everything does.
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;

@@ -38,13 +38,13 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       events_(*device_),
       grower_(supply_, idle_queue_, options.growth) {}
 
-// Unmapping takes effect at once, whatever is queued: everything that may touch this memory must be over. If the driver
-// cannot say so when asked twice, nothing can be waited for.
-Allocator::Impl::~Impl() {
-  for (int attempt = 0; attempt < 2; ++attempt) {
+bool Allocator::Impl::Quiesce() {
+  abi::Result result = abi::kUnknown;
+  for (int attempt = 0; attempt < 2 && result != abi::kSuccess; ++attempt) {
     const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
-    if (context.ok() && device_->driver().ctx_synchronize() == abi::kSuccess) break;
+    if (context.ok()) result = device_->driver().ctx_synchronize();
   }
+  return result == abi::kSuccess || IsStickyError(result) || result == abi::kDeinitialized;
 }
 
 absl::Status Allocator::Impl::ReserveAddresses() {

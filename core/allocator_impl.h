@@ -33,7 +33,13 @@ class Allocator::Impl {
  public:
   // `options` are valid and complete: see Allocator::Create.
   Impl(std::unique_ptr<Device> device, const AllocatorOptions& options, Bytes chunk_size);
-  ~Impl();
+  // Gives everything back. Nothing may be queued any more that uses the memory: see Quiesce.
+  ~Impl() = default;
+
+  // Waits, asking twice, until nothing is queued in the context. True if no work can touch memory of the context any
+  // more: it is over, or an error has ended the context or the driver. Unmapping takes effect at once, whatever is
+  // queued, so after false nothing may be unmapped.
+  [[nodiscard]] bool Quiesce();
 
   [[nodiscard]] absl::Status ReserveAddresses();
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
