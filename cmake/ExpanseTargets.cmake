@@ -30,21 +30,31 @@ endfunction()
 add_custom_target(threads_tests)
 add_custom_target(fuzzers)
 
-# expanse_test(NAME SOURCES ... [DEPS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest binary and its ctest entry.
-# A test that runs threads carries the label `threads`: those run under the thread sanitizer in CI.
+# expanse_test(NAME SOURCES ... [DEPS ...] [LABELS ...] [TIMEOUT seconds] [SHARDS count]): a GoogleTest binary and its
+# ctest entry, or `count` entries with a part of its tests each. A test that runs threads carries the label `threads`:
+# those run under the thread sanitizer in CI.
 function(expanse_test name)
   if(NOT EXPANSE_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;SHARDS" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 1800)
+    set(arg_TIMEOUT 900)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE expanse_flags ${arg_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if(arg_SHARDS)
+    math(EXPR last "${arg_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${name}_${shard} COMMAND ${name})
+      set_tests_properties(${name}_${shard} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${name})
   endif()

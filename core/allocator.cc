@@ -49,7 +49,7 @@ Allocator::Allocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Allocator::~Allocator() {
   // In a forked child there is nothing to give back, and no lock or driver call is safe. Where the driver will not say
   // that work is over, memory that it may still use stays mapped until the process ends.
-  if (impl_->forked() || !impl_->Quiesce()) (void)impl_.release();
+  if (impl_->forked() || !impl_->Quiesce()) Impl::KeepForever(std::move(impl_));
 }
 
 absl::StatusOr<DeviceAddress> Allocator::Allocate(Bytes size, StreamHandle stream) {

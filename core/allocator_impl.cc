@@ -1,6 +1,7 @@
 #include "core/allocator_impl.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,14 @@ bool Allocator::Impl::Quiesce() {
     if (context.ok()) result = device_->driver().ctx_synchronize();
   }
   return result == abi::kSuccess || IsStickyError(result) || result == abi::kDeinitialized;
+}
+
+void Allocator::Impl::KeepForever(std::unique_ptr<Impl> impl) {
+  static std::atomic<Impl*> kept{nullptr};
+  Impl* const head = impl.release();
+  head->next_kept_ = kept.load(std::memory_order_relaxed);
+  while (!kept.compare_exchange_weak(head->next_kept_, head)) {
+  }
 }
 
 absl::Status Allocator::Impl::ReserveAddresses() {

@@ -27,8 +27,8 @@
 
 namespace expanse {
 
-// `mu_` guards everything but the device, which is immutable, and the fork guard. It is held across driver calls, but
-// never while waiting for queued work.
+// `mu_` guards everything but the device, which is immutable, the fork guard and `next_kept_`. It is held across driver
+// calls, but never while waiting for queued work.
 class Allocator::Impl {
  public:
   // `options` are valid and complete: see Allocator::Create.
@@ -40,6 +40,9 @@ class Allocator::Impl {
   // more: it is over, or an error has ended the context or the driver. Unmapping takes effect at once, whatever is
   // queued, so after false nothing may be unmapped.
   [[nodiscard]] bool Quiesce();
+  // Keeps what must not be given back reachable from a list of the process, so that a leak checker finds real leaks
+  // only. Takes no lock: a forked child may call it.
+  static void KeepForever(std::unique_ptr<Impl> impl);
 
   [[nodiscard]] absl::Status ReserveAddresses();
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
@@ -121,6 +124,8 @@ class Allocator::Impl {
   FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
   // The counters of Stats that nobody else keeps.
   Stats counts_ ABSL_GUARDED_BY(mu_);
+  // The rest of the list of KeepForever.
+  Impl* next_kept_ = nullptr;
 };
 
 }  // namespace expanse
