@@ -54,7 +54,12 @@ Allocator::~Allocator() {
 
 absl::StatusOr<DeviceAddress> Allocator::Allocate(Bytes size, StreamHandle stream) {
   if (impl_->forked()) return Forked();
-  return impl_->Allocate(size, stream);
+  return impl_->Allocate(size, stream, PoolId());
+}
+
+absl::StatusOr<DeviceAddress> Allocator::Allocate(Bytes size, StreamHandle stream, PoolId pool) {
+  if (impl_->forked()) return Forked();
+  return impl_->Allocate(size, stream, pool);
 }
 
 absl::Status Allocator::Free(DeviceAddress address) {
@@ -80,6 +85,26 @@ absl::Status Allocator::OnStreamDestroyed(StreamHandle stream) {
 absl::StatusOr<Bytes> Allocator::Trim(Bytes target) {
   if (impl_->forked()) return Forked();
   return impl_->Trim(target);
+}
+
+absl::StatusOr<PoolId> Allocator::CreatePool(const PoolOptions& options) {
+  if (impl_->forked()) return Forked();
+  return impl_->CreatePool(options);
+}
+
+absl::StatusOr<PoolStats> Allocator::GetPoolStats(PoolId pool) const {
+  if (impl_->forked()) return Forked();
+  return impl_->GetPoolStats(pool);
+}
+
+absl::StatusOr<Bytes> Allocator::TrimPool(PoolId pool, Bytes target) {
+  if (impl_->forked()) return Forked();
+  return impl_->TrimPool(pool, target);
+}
+
+absl::Status Allocator::RetirePool(PoolId pool) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->RetirePool(pool);
 }
 
 Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->GetStats(); }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/options.h"
+#include "core/pool.h"
 #include "core/stats.h"
 #include "vmm/driver.h"
 #include "vmm/units.h"
@@ -52,8 +53,13 @@ class Allocator {
   // O(log free blocks) where memory at hand fits; otherwise driver calls in proportion to the chunks that are missing.
   [[nodiscard]] absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream);
 
-  // Frees a block; work already queued on its own stream may still use it. `address` is what Allocate returned.
-  // INVALID_ARGUMENT, and nothing changes, for any other address: null, foreign, interior or already freed.
+  // The same, in a pool. A request that other pools' idle memory can serve is served with it. Where the pool's limit is
+  // in the way the message says so.
+  // NOT_FOUND for an unknown pool, FAILED_PRECONDITION for a retired one.
+  [[nodiscard]] absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream, PoolId pool);
+
+  // Frees a block, of whatever pool; work already queued on its own stream may still use it. `address` is what Allocate
+  // returned. INVALID_ARGUMENT, and nothing changes, for any other address: null, foreign, interior or already freed.
   // Never waits. O(log free blocks and chunks of the block). No driver call unless RecordUse named other streams, or
   // memory was short lately: then an event is recorded now and then.
   absl::Status Free(DeviceAddress address);
@@ -77,6 +83,23 @@ class Allocator {
   // released, or what the driver refused; what was released by then stays released. One driver call a chunk, one a run
   // of neighbours, and an event for each stream that was not known to be done.
   [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target);
+
+  // Makes a pool. INVALID_ARGUMENT for a limit that is smaller than a chunk. Makes no driver call: addresses and memory
+  // are taken when they are asked for. O(1).
+  [[nodiscard]] absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);
+
+  // NOT_FOUND for an unknown pool, FAILED_PRECONDITION for a retired one. O(1) but for a lock.
+  [[nodiscard]] absl::StatusOr<PoolStats> GetPoolStats(PoolId pool) const;
+
+  // Gives memory that is idle in one pool back to the device until at most `target` bytes are mapped for the pool, or
+  // nothing more is idle there. Otherwise like Trim. The errors of GetPoolStats.
+  [[nodiscard]] absl::StatusOr<Bytes> TrimPool(PoolId pool, Bytes target);
+
+  // Ends a pool: it serves no request any more. Its live blocks stay valid until they are freed. As they are, chunks
+  // go back to what all pools share, and addresses to what segments are made of, each as soon as queued work is known
+  // to be done with it: that is asked here, at every free and whenever memory is short, and costs driver calls.
+  // The errors of GetPoolStats; INVALID_ARGUMENT for the default pool. Never waits for queued work.
+  absl::Status RetirePool(PoolId pool);
 
   // O(1) but for a lock.
   [[nodiscard]] Stats GetStats() const;

@@ -63,15 +63,18 @@ absl::Status Allocator::Impl::ReserveAddresses() {
   return status;
 }
 
-absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle stream) {
+absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle stream, PoolId pool) {
   if (size.is_zero()) return absl::InvalidArgumentError("asked for 0 bytes, expected at least 1");
   if (size > device_->total_memory()) {
     return absl::InvalidArgumentError(absl::StrCat("asked for ", ToString(size),
                                                    ", which is more than the device's memory of ",
                                                    ToString(device_->total_memory())));
   }
-  const Request request{size, RoundUp(size, kBlockAlignment), StreamKey::Of(stream)};
+  const StreamKey key = StreamKey::Of(stream);
   MutexLock lock(mu_);
+  const absl::StatusOr<PoolState*> from = pools_.Find(pool);
+  if (!from.ok()) return from.status();
+  const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
   Block* block = SetFor(request).free_index.BestFit(request.rounded);
   if (block != nullptr) {
     block->segment->Take(block, block->begin, request.rounded);
@@ -85,15 +88,21 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle
   return block->begin;
 }
 
+StreamHeap& Allocator::Impl::HeapFor(const Request& request) {
+  if (StreamHeap* heap = request.pool->Find(request.stream); heap != nullptr) return *heap;
+  return request.pool->Add(streams_.FindOrAdd(request.stream));
+}
+
 SegmentSet& Allocator::Impl::SetFor(const Request& request) {
-  return streams_.FindOrAdd(request.stream).set(SizeClassOf(request.rounded));
+  return HeapFor(request).set(SizeClassOf(request.rounded));
 }
 
 void Allocator::Impl::HandOut(Block* block, Bytes asked) {
   block->requested = asked;
   live_.emplace(block->begin, block);
-  live_bytes_.Add(asked);
-  allocated_.Add(block->size);
+  PoolFigures& pool = block->segment->heap()->pool().figures();
+  for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Add(asked);
+  for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Add(block->size);
   ++counts_.allocations;
   UpdateFigures();
 }
@@ -103,18 +112,20 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
-  const std::shared_ptr<StreamState>& own = block->segment->heap()->stream();
+  const StreamHeap& heap = *block->segment->heap();
+  const std::shared_ptr<StreamState>& own = heap.stream();
 
   std::vector<std::shared_ptr<StreamState>> users;
   if (block->users != nullptr) users = std::move(*block->users);
   if (stream) {
-    const std::shared_ptr<StreamState>& last = streams_.FindOrAdd(StreamKey::Of(*stream)).stream();
+    const std::shared_ptr<StreamState>& last = streams_.FindOrAdd(StreamKey::Of(*stream));
     if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
   }
   block->users.reset();
   live_.erase(address);
-  live_bytes_.Subtract(block->requested);
-  allocated_.Subtract(block->size);
+  PoolFigures& pool = heap.pool().figures();
+  for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Subtract(block->requested);
+  for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Subtract(block->size);
   ++counts_.frees;
 
   PendingBlock pending{block, {}, 0};
@@ -129,12 +140,13 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   } else {
     pending.number = ++frees_numbered_;
     block->segment->SetPending(block);
-    pending_.Add(block->size);
+    for (FigureCounter* figure : {&pending_, &pool.pending}) figure->Add(block->size);
     pending_queue_.Push(std::move(pending));
     // Driver calls are being made anyway: see what is complete by now, at one query a free beyond those that pay.
     CompletionCheck completion(events_, *device_);
     for (Block* done : pending_queue_.TakeCompleteAtFront(completion)) SettlePending(done);
   }
+  if (pools_.retired() > 0) ReclaimRetiredPools();
   UpdateFigures();
   return absl::OkStatus();
 }
@@ -150,7 +162,9 @@ void Allocator::Impl::ReleaseBlock(Block* block) {
 }
 
 void Allocator::Impl::SettlePending(Block* block) {
-  pending_.Subtract(block->size);
+  for (FigureCounter* figure : {&pending_, &block->segment->heap()->pool().figures().pending}) {
+    figure->Subtract(block->size);
+  }
   ReleaseBlock(block);
 }
 
@@ -159,7 +173,7 @@ absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stre
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
-  const std::shared_ptr<StreamState>& user = streams_.FindOrAdd(StreamKey::Of(stream)).stream();
+  const std::shared_ptr<StreamState>& user = streams_.FindOrAdd(StreamKey::Of(stream));
   if (user == block->segment->heap()->stream()) return absl::OkStatus();
   if (block->users == nullptr) block->users = std::make_unique<std::vector<std::shared_ptr<StreamState>>>();
   if (std::find(block->users->begin(), block->users->end(), user) == block->users->end()) block->users->push_back(user);
@@ -169,10 +183,11 @@ absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stre
 absl::Status Allocator::Impl::OnStreamDestroyed(StreamHandle stream) {
   const StreamKey key = StreamKey::Of(stream);
   MutexLock lock(mu_);
-  StreamHeap* heap = streams_.Find(key);
-  if (heap == nullptr) return absl::OkStatus();
-  const absl::Status status = heap->stream()->Detach(events_, *device_);
+  StreamState* const state = streams_.Find(key);
+  if (state == nullptr) return absl::OkStatus();
+  const absl::Status status = state->Detach(events_, *device_);
   streams_.Retire(key);
+  pools_.Detach(key);
   DropEmptySegments(/*of_live_streams=*/false);
   return status;
 }
@@ -190,7 +205,7 @@ absl::StatusOr<Bytes> Allocator::Impl::Trim(Bytes target) {
     for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
     status.Update(others.status());
     CompletionCheck completion(events_, *device_);
-    const ChunkProgress unmapped = grower_.MakeSpare(excess - released, completion);
+    const ChunkProgress unmapped = grower_.MakeSpare(excess - released, nullptr, completion);
     status.Update(unmapped.status);
     status.Update(supply_.Release(unmapped.chunks.count()).status);
     status.Update(completion.status());
@@ -205,7 +220,7 @@ absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {
   const auto it = live_.find(address);
   if (it != live_.end()) return it->second;
   std::string found = address.is_null() ? "it is null" : "it is not in any range of this allocator";
-  for (StreamHeap* heap : streams_.Heaps()) {
+  for (StreamHeap* heap : pools_.Heaps()) {
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) {
         if (!segment->range().Contains(address)) continue;
@@ -218,10 +233,10 @@ absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {
 }
 
 void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
-  if (!of_live_streams && streams_.retired() == 0) return;
+  if (!of_live_streams && streams_.retired() == 0 && pools_.retired() == 0) return;
   bool compacted = false;
-  for (StreamHeap* heap : streams_.Heaps()) {
-    if (!of_live_streams && !heap->stream()->detached()) continue;
+  for (StreamHeap* heap : pools_.Heaps()) {
+    if (!of_live_streams && !heap->stream()->detached() && !heap->pool().retired()) continue;
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       std::vector<std::unique_ptr<Segment>>& segments = heap->set(size_class).segments;
       for (size_t i = segments.size(); i > 0; --i) {
@@ -234,7 +249,9 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
       }
     }
   }
-  streams_.ForgetEmptyRetired();
+  for (PoolState* pool : pools_.Pools()) pool->ForgetEmptyDetached();
+  pools_.ForgetEmptyRetired();
+  streams_.ForgetUnusedRetired();
 }
 
 void Allocator::Impl::UpdateFigures() {
@@ -265,6 +282,7 @@ void Allocator::Impl::ResetPeaks() {
   for (FigureCounter* figure : {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &address_space_}) {
     figure->ResetPeak();
   }
+  for (PoolState* pool : pools_.Pools()) pool->figures().ResetPeaks();
 }
 
 }  // namespace expanse

@@ -20,7 +20,8 @@
 #include "core/grower.h"
 #include "core/idle_queue.h"
 #include "core/pending_queue.h"
-#include "core/stream_heap.h"
+#include "core/pool_registry.h"
+#include "core/stream_registry.h"
 #include "vmm/device.h"
 #include "vmm/event.h"
 #include "vmm/mutex.h"
@@ -47,12 +48,16 @@ class Allocator::Impl {
   [[nodiscard]] absl::Status ReserveAddresses();
   [[nodiscard]] bool forked() const { return fork_guard_.forked(); }
 
-  absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream);
+  absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream, PoolId pool);
   // Without a stream: the one that the block was allocated for.
   absl::Status Free(DeviceAddress address, std::optional<StreamHandle> stream);
   absl::Status RecordUse(DeviceAddress address, StreamHandle stream);
   absl::Status OnStreamDestroyed(StreamHandle stream);
   absl::StatusOr<Bytes> Trim(Bytes target);
+  absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);
+  absl::StatusOr<PoolStats> GetPoolStats(PoolId id) const;
+  absl::StatusOr<Bytes> TrimPool(PoolId id, Bytes target);
+  absl::Status RetirePool(PoolId id);
   Stats GetStats() const;
   void ResetPeaks();
   absl::Status CheckInvariants() const;
@@ -72,17 +77,23 @@ class Allocator::Impl {
     Bytes asked;
     Bytes rounded;
     StreamKey stream;
+    PoolState* pool;
   };
 
   // --- allocator_impl.cc: the fast paths and the books
+  StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives the slabs of segments back in which nothing is left: those of destroyed streams, or all.
+  // Gives the slabs of segments back in which nothing is left: those of destroyed streams and retired pools, or all.
   void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UpdateFigures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- pools.cc
+  // Gives back what retired pools no longer use, as far as the device is done with it.
+  void ReclaimRetiredPools() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- reclaim.cc: what happens when no free block fits
   absl::StatusOr<Block*> AllocateSlowly(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,9 +103,11 @@ class Allocator::Impl {
   Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool CouldEverFit(const Request& request, uint64_t refusals_before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::optional<Ticket> OldestIncomplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits, with the lock released meanwhile, until something more is complete. False if nothing is left to wait for.
-  absl::StatusOr<bool> WaitForMore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // In one pool, unless it is null.
+  std::optional<Ticket> OldestIncomplete(const PoolState* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits, with the lock released meanwhile, until something more is complete. False if nothing is left to wait for
+  // that may help.
+  absl::StatusOr<bool> WaitForMore(const PoolState* pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status WaitForContext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status OutOfMemory(const Request& request, const absl::Status& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -110,6 +123,7 @@ class Allocator::Impl {
   IdleQueue idle_queue_ ABSL_GUARDED_BY(mu_);
   Grower grower_ ABSL_GUARDED_BY(mu_);
   StreamRegistry streams_ ABSL_GUARDED_BY(mu_);
+  PoolRegistry pools_ ABSL_GUARDED_BY(mu_);
   PendingQueue pending_queue_ ABSL_GUARDED_BY(mu_);
   // Every used block by its begin.
   absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);

@@ -49,6 +49,31 @@ absl::Status CheckChunks(const Segment& segment, const ChunkPool& pool) {
   return absl::OkStatus();
 }
 
+// A pool's figures are the sums over its segments.
+absl::Status CheckPool(const PoolState& pool, Bytes chunk_size) {
+  Sums sums;
+  absl::Status status;
+  for (StreamHeap* heap : pool.Heaps()) {
+    if (&heap->pool() != &pool) status.Update(absl::InternalError("a heap is in another pool"));
+    for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
+      for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) sums.Add(*segment);
+    }
+  }
+  const PoolFigures& figures = pool.figures();
+  status.Update(CheckEqual("live bytes of a pool", figures.live.current().count(), sums.requested.count()));
+  status.Update(CheckEqual("allocated bytes of a pool", figures.allocated.current().count(), sums.used.count()));
+  status.Update(CheckEqual("pending bytes of a pool", figures.pending.current().count(), sums.pending.count()));
+  status.Update(
+      CheckEqual("reserved bytes of a pool", figures.reserved.current().count(), (chunk_size * sums.mapped).count()));
+  status.Update(CheckEqual("idle bytes of a pool", figures.idle.current().count(), (chunk_size * sums.idle).count()));
+  const std::optional<Bytes>& limit = pool.options().limit;
+  if (limit && figures.reserved.current() > *limit) {
+    status.Update(absl::InternalError(absl::StrCat(pool.Name(), " has ", ToString(figures.reserved.current()),
+                                                   " mapped, above its limit of ", ToString(*limit))));
+  }
+  return status;
+}
+
 }  // namespace
 
 absl::Status Allocator::Impl::CheckInvariants() const {
@@ -59,8 +84,9 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(addresses_.CheckInvariants());
   Sums sums;
   const ChunkPool& pool = supply_.pool();
-  for (StreamHeap* heap : streams_.Heaps()) {
-    status.Update(heap->stream()->CheckInvariants());
+  for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());
+  for (const PoolState* pool : pools_.Pools()) status.Update(CheckPool(*pool, supply_.chunk_size()));
+  for (StreamHeap* heap : pools_.Heaps()) {
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       const SegmentSet& set = heap->set(size_class);
       status.Update(set.free_index.CheckInvariants());

@@ -30,6 +30,7 @@ absl::Status Short(uint64_t chunks) {
 
 absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, CompletionCheck& completion) {
   supply_.AgeRefusal();
+  pool_was_full_ = false;
   const std::optional<GrowthWindow> cheapest = FindGrowthWindow(segments, size, WindowChoice::kFewestMissing);
   if (!cheapest) return absl::NotFoundError("no gap of addresses is large enough");
   absl::StatusOr<Block*> block = GrowInto(*cheapest, completion);
@@ -43,9 +44,27 @@ absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes s
 }
 
 absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, CompletionCheck& completion) {
-  const absl::Status gathered = Gather(window, completion);
+  absl::Status gathered = MakeRoomInPool(window, completion);
+  if (gathered.ok()) gathered = Gather(window, completion);
   if (!gathered.ok()) return gathered;
   return MapAndTake(window);
+}
+
+absl::Status Grower::MakeRoomInPool(const GrowthWindow& window, CompletionCheck& completion) {
+  const PoolState& pool = window.segment->heap()->pool();
+  const uint64_t room = pool.Room() / supply_.chunk_size();
+  if (window.missing <= room) return absl::OkStatus();
+  const uint64_t excess = window.missing - room;
+  const std::vector<SlotRun> victims = SelectComplete(excess, SlotsOf(window), &pool, completion);
+  if (const uint64_t found = CountSlots(victims); found < excess) {
+    pool_was_full_ = true;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(pool.Name(), " is at its limit: ", ToString(ChunkCount(excess - found)), " short"));
+  }
+  uint64_t unmapped = 0;
+  const absl::Status status = MoveAway(victims, unmapped);
+  moved_ += unmapped;
+  return status;
 }
 
 // Makes as many chunks spare as the window lacks. Nothing is moved unless all are there then.
@@ -55,12 +74,12 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
   const SlotRun own = SlotsOf(window);
   const bool move_first = policy_ == Growth::kFrugal || supply_.refused();
 
-  const uint64_t movable = move_first ? CountSlots(SelectComplete(missing, own, completion)) : 0;
+  const uint64_t movable = move_first ? CountSlots(SelectComplete(missing, own, nullptr, completion)) : 0;
   const uint64_t to_create = std::min(missing - movable, supply_.Creatable());
   uint64_t to_move = missing - to_create;
   // Whether it can succeed at all is known before anything is created.
   if (to_move > movable) {
-    const uint64_t found = CountSlots(SelectComplete(to_move, own, completion));
+    const uint64_t found = CountSlots(SelectComplete(to_move, own, nullptr, completion));
     if (found < to_move) return Short(to_move - found);
   }
   if (to_create > 0) {
@@ -69,7 +88,7 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
     if (!created.status.ok() && !absl::IsResourceExhausted(created.status)) return created.status;
     to_move = missing - created.chunks.count();
   }
-  const std::vector<SlotRun> victims = SelectComplete(to_move, own, completion);
+  const std::vector<SlotRun> victims = SelectComplete(to_move, own, nullptr, completion);
   if (const uint64_t found = CountSlots(victims); found < to_move) return Short(to_move - found);
   uint64_t unmapped = 0;
   const absl::Status status = MoveAway(victims, unmapped);
@@ -77,12 +96,14 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
   return status;
 }
 
-std::vector<SlotRun> Grower::SelectComplete(uint64_t count, const SlotRun& except, CompletionCheck& completion) {
+std::vector<SlotRun> Grower::SelectComplete(uint64_t count, const SlotRun& except, const PoolState* pool,
+                                            CompletionCheck& completion) {
   if (count == 0) return {};
   return idle_queue_.Select(
       count,
       [&](const IdleExtent& extent) {
-        return completion.IsComplete(*extent.slots.segment->heap()->stream(), extent.epoch);
+        const StreamHeap& heap = *extent.slots.segment->heap();
+        return (pool == nullptr || &heap.pool() == pool) && completion.IsComplete(*heap.stream(), extent.epoch);
       },
       except);
 }
@@ -131,10 +152,10 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window) {
   return block;
 }
 
-ChunkProgress Grower::MakeSpare(uint64_t count, CompletionCheck& completion) {
+ChunkProgress Grower::MakeSpare(uint64_t count, const PoolState* pool, CompletionCheck& completion) {
   ChunkProgress progress;
   uint64_t unmapped = 0;
-  progress.status = MoveAway(SelectComplete(count, SlotRun(), completion), unmapped);
+  progress.status = MoveAway(SelectComplete(count, SlotRun(), pool, completion), unmapped);
   progress.chunks = ChunkCount(unmapped);
   progress.bytes = supply_.chunk_size() * unmapped;
   return progress;

@@ -14,6 +14,7 @@
 #include "core/growth_window.h"
 #include "core/idle_queue.h"
 #include "core/options.h"
+#include "core/pool_state.h"
 #include "core/segment.h"
 
 namespace expanse {
@@ -22,8 +23,9 @@ namespace expanse {
 // and moves what is still missing, and `frugal` moves first and creates what is still missing. A device that refused
 // lately is asked last.
 //
-// Moving takes idle chunks that the device is done with, least recently freed first, whatever stream and size class
-// they served: they are unmapped there and mapped here.
+// Moving takes idle chunks that the device is done with, least recently freed first, whatever pool, stream and size
+// class they served: they are unmapped there and mapped here. At its limit a pool grows out of its own idle chunks
+// only.
 //
 // Each growth is a transaction. After a failure the window is as it was; chunks that were created for it are spare and
 // counted in `created_for_failed`, for the caller to use in another attempt or to release; chunks that were on the move
@@ -43,23 +45,32 @@ class Grower {
   [[nodiscard]] uint64_t TakeCreatedForFailed() { return std::exchange(created_for_failed_, 0); }
 
   // Unmaps idle chunks and makes them spare: up to `count`, least recently freed first, as far as the device is done
-  // with them. One driver call per run of neighbours. Stops at the first refusal; how many there were by then.
-  [[nodiscard]] ChunkProgress MakeSpare(uint64_t count, CompletionCheck& completion);
+  // with them; only those of one pool, unless it is null. One driver call per run of neighbours. Stops at the first
+  // refusal; how many there were by then.
+  [[nodiscard]] ChunkProgress MakeSpare(uint64_t count, const PoolState* pool, CompletionCheck& completion);
 
   [[nodiscard]] uint64_t moved() const { return moved_; }
+  // Whether the last growth failed because of its pool's own limit.
+  [[nodiscard]] bool pool_was_full() const { return pool_was_full_; }
 
  private:
   absl::StatusOr<Block*> GrowInto(const GrowthWindow& window, CompletionCheck& completion);
+  // Where the window would take its pool above its limit, makes chunks spare that are idle in the pool, as many as
+  // that.
+  absl::Status MakeRoomInPool(const GrowthWindow& window, CompletionCheck& completion);
   absl::Status Gather(const GrowthWindow& window, CompletionCheck& completion);
   absl::Status MoveAway(absl::Span<const SlotRun> runs, uint64_t& unmapped);
   absl::StatusOr<Block*> MapAndTake(const GrowthWindow& window);
-  std::vector<SlotRun> SelectComplete(uint64_t count, const SlotRun& except, CompletionCheck& completion);
+  // Only of one pool, unless it is null.
+  std::vector<SlotRun> SelectComplete(uint64_t count, const SlotRun& except, const PoolState* pool,
+                                      CompletionCheck& completion);
 
   ChunkSupply& supply_;
   IdleQueue& idle_queue_;
   const Growth policy_;
   uint64_t moved_ = 0;
   uint64_t created_for_failed_ = 0;
+  bool pool_was_full_ = false;
 };
 
 }  // namespace expanse

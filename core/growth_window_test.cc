@@ -86,6 +86,7 @@ TEST_F(GrowthWindowTest, AgreesWithExhaustiveSearch) {
     std::mt19937 random(seed);
     segment_ = nullptr;
     queue_ = IdleQueue();
+    figures_ = PoolFigures();
     segment_ = MakeSegment(kBegin);
     std::vector<Block*> used = {FillAndTake(0, kSlots - 2, MiB(0), kChunk * (kSlots - 2))};
     for (int i = 0; i < 12; ++i) {

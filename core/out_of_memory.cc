@@ -6,6 +6,10 @@
 namespace expanse {
 
 std::string HelpfulSetting(const Shortage& shortage) {
+  if (shortage.pool_is_full && shortage.pool_limit) {
+    return absl::StrCat("a higher limit of ", shortage.pool, ", which is ", ToString(*shortage.pool_limit), " with ",
+                        ToString(shortage.pool_reserved), " reserved");
+  }
   if (shortage.rounded > shortage.addresses_left && shortage.largest_free.is_zero() && shortage.reserved.is_zero()) {
     return "fewer or smaller address reservations (address_space_multiple): the process has none left";
   }
@@ -37,6 +41,10 @@ absl::Status OutOfMemoryError(const Shortage& shortage) {
                     ToString(shortage.device->total));
   } else {
     absl::StrAppend(&text, "; the driver did not say what the device has free");
+  }
+  if (shortage.pool_limit) {
+    absl::StrAppend(&text, "; ", shortage.pool, ": limit ", ToString(*shortage.pool_limit), ", reserved ",
+                    ToString(shortage.pool_reserved));
   }
   absl::StrAppend(&text, "; limit ", shortage.limit ? ToString(*shortage.limit) : "none",
                   "; budgets left: ", shortage.handles_left, " handles, ", ToString(shortage.addresses_left),

@@ -29,6 +29,10 @@ struct Shortage {
   Bytes reserved;
   Bytes quarantined;
   std::optional<Bytes> limit;
+  std::string pool;  // the name of the pool that was asked
+  std::optional<Bytes> pool_limit;
+  Bytes pool_reserved;
+  bool pool_is_full = false;         // it is the pool's limit that was in the way
   std::optional<MemoryInfo> device;  // none: the driver did not say
   Bytes chunk_size;
   Bytes granularity;

@@ -18,20 +18,25 @@ namespace expanse {
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
   const uint64_t refusals_before = supply_.refusals();
+  request.pool->BeginRequest();
   absl::Status failure;
   for (;;) {
     const uint64_t moved_before = grower_.moved();
     absl::StatusOr<Block*> block = TryOnce(request);
     if (grower_.moved() != moved_before || !block.ok()) early_closes_left_ = kEarlyClosesPerShortage;
-    if (streams_.retired() > 0) DropEmptySegments(/*of_live_streams=*/false);
-    if (block.ok()) return block;
+    DropEmptySegments(/*of_live_streams=*/false);
+    if (block.ok()) {
+      request.pool->EndRequest();
+      return block;
+    }
     failure = block.status();
     UpdateFigures();  // what was created for nothing has been reserved for a moment
     if (!absl::IsResourceExhausted(failure) || !CouldEverFit(request, refusals_before)) break;
-    const absl::StatusOr<bool> waited = WaitForMore();
+    const absl::StatusOr<bool> waited = WaitForMore(grower_.pool_was_full() ? request.pool : nullptr);
     if (!waited.ok()) failure = waited.status();
     if (!waited.ok() || !*waited) break;
   }
+  request.pool->EndRequest();
   (void)supply_.Release(std::min(grower_.TakeCreatedForFailed(), supply_.spare()));
   if (!absl::IsResourceExhausted(failure)) return failure;
   ++counts_.failed_allocations;
@@ -39,6 +44,9 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
 }
 
 absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
+  // Another thread may have retired the pool during a wait.
+  if (const absl::Status status = pools_.Find(request.pool->id()).status(); !status.ok()) return status;
+  ReclaimRetiredPools();
   CompletionCheck completion(events_, *device_);
   for (Block* block : pending_queue_.TakeComplete(completion)) SettlePending(block);
   // Memory may have become free since the caller looked: just now, or by another thread during a wait.
@@ -58,7 +66,7 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
 
 // Sizes mix only when the alternative is to wait or to fail.
 Block* Allocator::Impl::TakeFromOtherClass(const Request& request) {
-  StreamHeap& heap = streams_.FindOrAdd(request.stream);
+  StreamHeap& heap = HeapFor(request);
   for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
     Block* block = heap.set(size_class).free_index.BestFit(request.rounded);
     if (block == nullptr) continue;
@@ -86,40 +94,48 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
     slab = addresses_.Take();
   }
   set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.chunk_size(), *slab->reservation,
-                                                   streams_.Find(request.stream), set.free_index, idle_queue_, arena_));
+                                                   &HeapFor(request), set.free_index, idle_queue_, arena_,
+                                                   request.pool->figures()));
   return absl::OkStatus();
 }
 
 // Whether the request could be served if all queued work were complete, at best.
 // A refusal of the device that an earlier request met is no reason to give up: it may have memory by now.
 bool Allocator::Impl::CouldEverFit(const Request& request, uint64_t refusals_before) const {
+  const std::optional<Bytes>& limit = request.pool->options().limit;
+  if (limit && request.pool->figures().allocated.current() + request.rounded > *limit) return false;
   const uint64_t creatable = supply_.refusals() != refusals_before ? 0 : supply_.Creatable();
   const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
   return supply_.released_since_sync() ||
          creatable * supply_.chunk_size() + (supply_.pool().bytes() - in_use) >= request.rounded;
 }
 
-std::optional<Ticket> Allocator::Impl::OldestIncomplete() const {
+std::optional<Ticket> Allocator::Impl::OldestIncomplete(const PoolState* pool) const {
   std::optional<Ticket> oldest;
   uint64_t number = 0;
-  const std::optional<IdleExtent> extent = idle_queue_.Find([](const IdleExtent& candidate) {
-    return !candidate.slots.segment->heap()->stream()->IsComplete(candidate.epoch);
+  const std::optional<IdleExtent> extent = idle_queue_.Find([pool](const IdleExtent& candidate) {
+    const StreamHeap& heap = *candidate.slots.segment->heap();
+    return (pool == nullptr || &heap.pool() == pool) && !heap.stream()->IsComplete(candidate.epoch);
   });
   if (extent) {
     oldest = Ticket{extent->slots.segment->heap()->stream(), extent->epoch};
     number = extent->stamp;
   }
-  if (!pending_queue_.empty() && (!oldest || pending_queue_.blocks().front().number < number)) {
-    for (const Ticket& ticket : pending_queue_.blocks().front().tickets) {
+  for (const PendingBlock& pending : pending_queue_.blocks()) {
+    if (pool != nullptr && &pending.block->segment->heap()->pool() != pool) continue;
+    if (oldest && pending.number > number) break;
+    for (const Ticket& ticket : pending.tickets) {
       if (!ticket.stream->IsComplete(ticket.epoch)) return ticket;
     }
+    break;
   }
   return oldest;
 }
 
-absl::StatusOr<bool> Allocator::Impl::WaitForMore() {
-  const std::optional<Ticket> ticket = OldestIncomplete();
+absl::StatusOr<bool> Allocator::Impl::WaitForMore(const PoolState* pool) {
+  const std::optional<Ticket> ticket = OldestIncomplete(pool);
   if (!ticket) {
+    if (pool != nullptr) return false;
     // What was released lately may not be counted as free before the context is synchronised.
     if (!supply_.released_since_sync()) return false;
     const absl::Status status = WaitForContext();
@@ -150,8 +166,9 @@ absl::StatusOr<bool> Allocator::Impl::WaitForMore() {
 // Waits for everything that was queued in the context so far.
 absl::Status Allocator::Impl::WaitForContext() {
   std::vector<Ticket> covered;
-  for (StreamHeap* heap : streams_.Heaps()) {
-    covered.push_back(Ticket{heap->stream(), heap->stream()->last_closed()});
+  for (std::shared_ptr<StreamState>& stream : streams_.Streams()) {
+    const uint64_t epoch = stream->last_closed();
+    covered.push_back(Ticket{std::move(stream), epoch});
   }
   ++counts_.waits;
   // Another thread may release more meanwhile, which the driver may not count yet.
@@ -191,6 +208,10 @@ absl::Status Allocator::Impl::OutOfMemory(const Request& request, const absl::St
       shortage.reserved - shortage.allocated - shortage.pending - shortage.idle - shortage.quarantined;
   shortage.largest_free = set.free_index.LargestSize();
   shortage.limit = options_.limit;
+  shortage.pool = request.pool->Name();
+  shortage.pool_limit = request.pool->options().limit;
+  shortage.pool_reserved = request.pool->figures().reserved.current();
+  shortage.pool_is_full = grower_.pool_was_full();
   if (const absl::StatusOr<MemoryInfo> info = device_->GetMemoryInfo(); info.ok()) shortage.device = *info;
   shortage.chunk_size = supply_.chunk_size();
   shortage.granularity = device_->granularity();

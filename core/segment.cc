@@ -7,7 +7,7 @@
 namespace expanse {
 
 Segment::Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap,
-                 FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena)
+                 FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures)
     : range_(range),
       chunk_size_(chunk_size),
       reservation_(reservation),
@@ -15,6 +15,7 @@ Segment::Segment(AddressRange range, Bytes chunk_size, const Reservation& reserv
       free_index_(free_index),
       idle_queue_(idle_queue),
       arena_(arena),
+      figures_(figures),
       first_(arena.Make()) {
   first_->segment = this;
   first_->begin = range.begin;
@@ -41,6 +42,7 @@ void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
     slots_[slot].stamp = 0;
   }
   idle_queue_.Forget(no_longer_idle);
+  figures_.idle.Subtract(chunk_size_ * no_longer_idle);
 }
 
 uint64_t Segment::Release(Block* block, FreeStamp stamp) {
@@ -54,6 +56,7 @@ uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   if (first >= end) return 0;
   for (uint64_t slot = first; slot < end; ++slot) slots_[slot].stamp = stamp.number;
   idle_queue_.Push(IdleExtent{SlotRun{this, first, end - first}, stamp.number, stamp.epoch});
+  figures_.idle.Add(chunk_size_ * (end - first));
   return end - first;
 }
 
@@ -61,6 +64,7 @@ Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {
   const DeviceAddress begin = AddressOf(first_slot);
   if (slots_.size() < first_slot + chunks.size()) slots_.resize(first_slot + chunks.size());
   for (size_t i = 0; i < chunks.size(); ++i) slots_[first_slot + i].chunk = chunks[i];
+  figures_.reserved.Add(chunk_size_ * chunks.size());
   Block* hole = HoleAt(begin);
   Convert(hole, {begin, chunk_size_ * chunks.size()}, BlockState::kFree);
   return hole;
@@ -70,6 +74,8 @@ void Segment::Evict(const SlotRun& slots) {
   Block* block = FreeBlockOfIdle(slots.first);
   for (uint64_t slot = slots.first; slot < slots.end(); ++slot) slots_[slot] = Slot();
   idle_queue_.Forget(slots.count);
+  figures_.idle.Subtract(chunk_size_ * slots.count);
+  figures_.reserved.Subtract(chunk_size_ * slots.count);
   Convert(block, {AddressOf(slots.first), chunk_size_ * slots.count}, BlockState::kHole);
 }
 

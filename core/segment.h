@@ -12,6 +12,7 @@
 #include "core/block.h"
 #include "core/free_index.h"
 #include "core/idle_queue.h"
+#include "core/pool_figures.h"
 #include "vmm/chunk_pool.h"
 #include "vmm/reservation.h"
 #include "vmm/units.h"
@@ -39,7 +40,7 @@ class Segment {
  public:
   // One hole of `range`, a multiple of `chunk_size`, all in `reservation`. All that is referred to must outlive it.
   Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap, FreeIndex& free_index,
-          IdleQueue& idle_queue, BlockArena& arena);
+          IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -128,6 +129,7 @@ class Segment {
   FreeIndex& free_index_;
   IdleQueue& idle_queue_;
   BlockArena& arena_;
+  PoolFigures& figures_;  // counts the chunks mapped here, and the idle ones
   Block* first_;
   absl::btree_map<DeviceAddress, Block*> holes_;
   std::vector<Slot> slots_;  // up to the highest slot that was ever mapped

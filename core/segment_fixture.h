@@ -23,7 +23,7 @@ class SegmentTest : public ::testing::Test {
 
   std::unique_ptr<Segment> MakeSegment(uint64_t begin) {
     return std::make_unique<Segment>(AddressRange{DeviceAddress(begin), kChunk * kSlots}, kChunk, reservation_, nullptr,
-                                     index_, queue_, arena_);
+                                     index_, queue_, arena_, figures_);
   }
   DeviceAddress At(Bytes offset) const { return segment_->range().begin + offset; }
   // Maps `count` slots and takes [offset, offset + size) of what is then free, which must touch all of them.
@@ -58,6 +58,8 @@ class SegmentTest : public ::testing::Test {
   void Check() const {
     ASSERT_EQ(segment_->CheckInvariants(), absl::OkStatus()) << Picture();
     ASSERT_EQ(index_.CheckInvariants(), absl::OkStatus()) << Picture();
+    ASSERT_EQ(figures_.reserved.current(), kChunk * segment_->MappedSlots()) << Picture();
+    ASSERT_EQ(figures_.idle.current(), kChunk * queue_.idle_slots()) << Picture();
     ASSERT_EQ(queue_.CheckInvariants(), absl::OkStatus()) << Picture();
   }
   // The blocks in order, sizes in KiB: "used 512, free 1536, hole 18432".
@@ -76,6 +78,7 @@ class SegmentTest : public ::testing::Test {
   FreeIndex index_;
   IdleQueue queue_;
   BlockArena arena_;
+  PoolFigures figures_;
   uint64_t number_ = 0;
   uint64_t epoch_ = 1;
   uint32_t next_chunk_ = 0;

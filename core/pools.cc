@@ -1,0 +1,71 @@
+// The part of the allocator that makes, trims and ends private pools.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/allocator_impl.h"
+
+namespace expanse {
+
+absl::StatusOr<PoolId> Allocator::Impl::CreatePool(const PoolOptions& options) {
+  MutexLock lock(mu_);
+  if (options.limit && *options.limit < supply_.chunk_size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the pool's limit is ", ToString(*options.limit),
+                                                   ", expected at least one chunk of ",
+                                                   ToString(supply_.chunk_size())));
+  }
+  return pools_.Create(options).id();
+}
+
+absl::StatusOr<PoolStats> Allocator::Impl::GetPoolStats(PoolId id) const {
+  MutexLock lock(mu_);
+  const absl::StatusOr<PoolState*> pool = pools_.Find(id);
+  if (!pool.ok()) return pool.status();
+  return (*pool)->figures().stats();
+}
+
+absl::StatusOr<Bytes> Allocator::Impl::TrimPool(PoolId id, Bytes target) {
+  MutexLock lock(mu_);
+  const absl::StatusOr<PoolState*> pool = pools_.Find(id);
+  if (!pool.ok()) return pool.status();
+  const FigureCounter& reserved = (*pool)->figures().reserved;
+  if (reserved.current() <= target) return Bytes();
+  CompletionCheck others(events_, *device_);
+  for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
+  absl::Status status = others.status();
+  const Bytes before = supply_.pool().bytes();
+  CompletionCheck completion(events_, *device_);
+  const Bytes excess = reserved.current() - target;
+  const ChunkProgress unmapped =
+      grower_.MakeSpare(RoundUp(excess, supply_.chunk_size()) / supply_.chunk_size(), *pool, completion);
+  status.Update(unmapped.status);
+  status.Update(supply_.Release(unmapped.chunks.count()).status);
+  status.Update(completion.status());
+  DropEmptySegments(/*of_live_streams=*/false);
+  UpdateFigures();
+  if (!status.ok()) return status;
+  return before - supply_.pool().bytes();
+}
+
+absl::Status Allocator::Impl::RetirePool(PoolId id) {
+  MutexLock lock(mu_);
+  if (const absl::Status status = pools_.Retire(id); !status.ok()) return status;
+  ReclaimRetiredPools();
+  UpdateFigures();
+  return absl::OkStatus();
+}
+
+// What the driver refuses is tried again the next time.
+void Allocator::Impl::ReclaimRetiredPools() {
+  if (pools_.retired() == 0) return;
+  CompletionCheck others(events_, *device_);
+  for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
+  for (const PoolState* pool : pools_.Pools()) {
+    if (!pool->retired() || pool->figures().idle.current().is_zero()) continue;
+    CompletionCheck completion(events_, *device_);
+    (void)grower_.MakeSpare(pool->figures().idle.current() / supply_.chunk_size(), pool, completion);
+  }
+  DropEmptySegments(/*of_live_streams=*/false);
+}
+
+}  // namespace expanse
