@@ -3,10 +3,10 @@
 #ifndef EXPANSE_CORE_ADDRESS_SPACE_H_
 #define EXPANSE_CORE_ADDRESS_SPACE_H_
 
-#include <cstdint>
 #include <deque>
-#include <vector>
+#include <optional>
 
+#include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/budget.h"
@@ -16,17 +16,26 @@
 
 namespace expanse {
 
-// One device memory of addresses, rounded up to whole chunks, so that any request the device can serve fits in one.
+// A range of addresses for one segment, a multiple of the chunk size.
 struct Slab {
   AddressRange range;
   const Reservation* reservation = nullptr;
 };
 
-// One large reservation at first; when its slabs are used up, further ones of one slab each. Reservations stay until
+// One large reservation at first; when it is used up, further ones of one device memory each. Reservations stay until
 // the address space is destroyed, and count against the process-wide budget until then.
 //
-// Invariant: slabs handed out and slabs at hand tile the reservations, each reservation's remainder apart.
-// Guarded by the allocator's lock.
+// How large a slab is: large as long as there are plenty of addresses, so that the free memory of a stream coalesces,
+// and small once there are not, so that thousands of streams find some. While more than one device memory is at hand, a
+// quarter of that, but no more than one device memory; then a 256th of one. At least as much as the stream has already
+// for blocks of this size, up to one device memory, so that the slabs of one that keeps growing double; and at least
+// what the request needs, in any case.
+//
+// With the usual eight device memories the first five slabs are one device memory each. On a device of 80 GiB 5,000
+// streams with two slabs each take 3.8 TiB of addresses.
+//
+// Invariants: what is at hand and what is handed out tile the reservations, each one's remainder of less than a chunk
+// apart; no two ranges at hand could be one. Guarded by the allocator's lock.
 class AddressSpace {
  public:
   // `device` and `budget` must outlive it. Reserves nothing yet.
@@ -37,32 +46,43 @@ class AddressSpace {
   AddressSpace& operator=(const AddressSpace&) = delete;
 
   // Makes the first reservation: `multiple` times the device's memory, rounded up to a power of two bytes, halved while
-  // the driver or the budget refuses, down to one slab. RESOURCE_EXHAUSTED when not even that is left.
+  // the driver or the budget refuses, down to one device memory. RESOURCE_EXHAUSTED when not even that is left.
   [[nodiscard]] absl::Status ReserveFirst(int multiple);
 
-  // A slab that nobody has. One driver call when none is at hand. RESOURCE_EXHAUSTED names what refused.
-  [[nodiscard]] absl::StatusOr<Slab> Take();
-  // Gives back a slab in which nothing is mapped.
-  void Give(const Slab& slab) { at_hand_.push_back(slab); }
+  // A slab that nobody has, at the lowest address that has room, for a request of `size` by a stream that has `held`
+  // bytes of addresses for its size class. One driver call when there is no room at hand. Where neither driver nor
+  // budget give more, what is at hand will do if it holds the request. RESOURCE_EXHAUSTED names what refused.
+  // O(ranges at hand).
+  [[nodiscard]] absl::StatusOr<Slab> Take(Bytes size, Bytes held);
+  // Gives back a slab in which nothing is mapped. O(log ranges at hand).
+  void Give(const Slab& slab);
 
-  [[nodiscard]] Bytes slab_size() const { return slab_size_; }
   [[nodiscard]] Bytes reserved() const { return reserved_; }
-  // The bytes of all slabs, handed out or at hand.
-  [[nodiscard]] Bytes slabs() const { return slabs_; }
-  [[nodiscard]] size_t slabs_at_hand() const { return at_hand_.size(); }
-  // OK, or INTERNAL naming the inconsistency. O(slabs at hand, squared).
+  // The bytes of all slabs that are handed out, or could be.
+  [[nodiscard]] Bytes usable() const { return usable_; }
+  [[nodiscard]] Bytes at_hand() const { return at_hand_bytes_; }
+  // OK, or INTERNAL naming the inconsistency. O(ranges at hand).
   [[nodiscard]] absl::Status CheckInvariants() const;
 
  private:
-  absl::Status Reserve(Bytes wanted);
+  // By begin; neighbours in one reservation are merged.
+  using Ranges = absl::btree_map<DeviceAddress, Slab>;
+
+  absl::Status Reserve(Bytes wanted, Bytes at_least);
+  Bytes PreferredSize(Bytes needed, Bytes held) const;
+  // Cuts a slab of `preferred` bytes off the lowest range that has them, else off the largest range if it has `needed`.
+  std::optional<Slab> TakeAtHand(Bytes needed, Bytes preferred);
+  Slab CutFront(Ranges::iterator range, Bytes size);
 
   const Device& device_;
   Budget& budget_;
-  const Bytes slab_size_;
+  const Bytes chunk_size_;
+  const Bytes largest_slab_;  // one device memory, rounded up to whole chunks: any request that it can serve fits in
   Bytes reserved_;
-  Bytes slabs_;
+  Bytes usable_;
+  Bytes at_hand_bytes_;
   std::deque<Reservation> reservations_;  // addresses of elements are stable
-  std::vector<Slab> at_hand_;             // the next one to hand out last
+  Ranges at_hand_;
 };
 
 }  // namespace expanse

@@ -139,13 +139,17 @@ TEST_F(AllocatorTest, AddressesAreBoundedByTheProcessBudget) {
   Start();
   EXPECT_EQ(stats().address_space.current, MiB(128));
   std::vector<StreamHandle> streams;
-  for (int i = 0; i < 4; ++i) streams.push_back(NewStream());
-  Alloc(MiB(2), streams[0]);
-  Alloc(MiB(2), streams[1]);
-  Alloc(MiB(2), streams[2]);
-  EXPECT_THAT(std::string(AllocFails(MiB(2), streams[3]).message()), HasSubstr("address budget"));
+  for (int i = 0; i < 6; ++i) streams.push_back(NewStream());
+  for (int i = 0; i < 3; ++i) Alloc(MiB(2), streams[i]);
+  for (int i = 3; i < 5; ++i) {
+    // The segment of a stream with a live block keeps its addresses.
+    Free(Alloc(MiB(40), streams[i]));
+    Alloc(MiB(2), streams[i]);
+  }
+  EXPECT_EQ(stats().address_space.current, MiB(192));
+  EXPECT_THAT(std::string(AllocFails(MiB(40), streams[5]).message()), HasSubstr("address budget"));
   ProcessAddressBudget().set_limit(limit);
-  Alloc(MiB(2), streams[3]);
+  Alloc(MiB(40), streams[5]);
 }
 
 }  // namespace

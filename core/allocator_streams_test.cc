@@ -223,5 +223,25 @@ TEST_F(AllocatorTest, DestroyedStreamsGiveTheirAddressesBack) {
   EXPECT_EQ(stats().address_space.current, addresses);
 }
 
+TEST_F(AllocatorTest, FiveThousandStreamsFindAddresses) {
+  sim::Config config = SmallDevice();
+  config.devices[0].total_memory = GiB(80);
+  Start(config);
+  std::vector<DeviceAddress> blocks;
+  for (int i = 0; i < 5000; ++i) {
+    const StreamHandle stream = NewStream();
+    for (const Bytes size : {KiB(4), MiB(3)}) {
+      const absl::StatusOr<DeviceAddress> address = allocator_->Allocate(size, stream);
+      ASSERT_TRUE(address.ok()) << "stream " << i << ": " << address.status();
+      blocks.push_back(*address);
+    }
+  }
+  Check();
+  EXPECT_LE(stats().address_space.current, TiB(5));
+  for (const DeviceAddress block : blocks) ASSERT_EQ(allocator_->Free(block), absl::OkStatus());
+  // All of it serves another stream, and a request as large as the device still finds addresses.
+  Free(Alloc(GiB(80), NewStream()));
+}
+
 }  // namespace
 }  // namespace expanse

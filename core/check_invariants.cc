@@ -123,9 +123,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(CheckEqual("reserved bytes", reserved_.current().count(), pool.bytes().count()));
   status.Update(
       CheckEqual("idle bytes", idle_.current().count(), (chunk_size * (sums.idle + supply_.spare())).count()));
-  status.Update(CheckEqual("handed out addresses",
-                           (addresses_.slab_size() * addresses_.slabs_at_hand() + sums.addresses).count(),
-                           addresses_.slabs().count()));
+  status.Update(CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.addresses).count()));
   // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use, idle or quarantined.
   const Bytes partly_used = sums.free - chunk_size * sums.idle;
   const Bytes accounted =

@@ -87,11 +87,13 @@ absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& 
 }
 
 absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {
-  absl::StatusOr<Slab> slab = addresses_.Take();
+  Bytes held;
+  for (const std::unique_ptr<Segment>& segment : set.segments) held += segment->range().size;
+  absl::StatusOr<Slab> slab = addresses_.Take(request.rounded, held);
   if (!slab.ok()) {
     DropEmptySegments(/*of_live_streams=*/true);
-    if (addresses_.slabs_at_hand() == 0) return slab.status();
-    slab = addresses_.Take();
+    slab = addresses_.Take(request.rounded, held);
+    if (!slab.ok()) return slab.status();
   }
   set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.chunk_size(), *slab->reservation,
                                                    &HeapFor(request), set.free_index, idle_queue_, arena_,

@@ -22,5 +22,22 @@ TEST(Addresses, AReservationThatIsRefusedIsTriedSmaller) {
   EXPECT_FALSE(scenario("per-stream-segments"));
 }
 
+// PyTorch #192269 and #193211: a segment of 9/8 of the device for each stream and size class uses up all 128 TiB that a
+// process can reserve. Here at the 729th stream, with 16 GiB of memory in use.
+TEST(Addresses, AThousandStreamsDoNotUseThemUp) {
+  const auto scenario = [](std::string_view allocator) {
+    Stage stage(allocator, GiB(80));
+    stage.CheckAtTheEnd();
+    for (int i = 0; i < 1000 && stage.served_all(); ++i) {
+      const StreamHandle stream = stage.NewStream();
+      stage.Allocate(KiB(4), stream);
+      stage.Allocate(MiB(2), stream);
+    }
+    return stage.served_all();
+  };
+  EXPECT_TRUE(scenario("expanse"));
+  EXPECT_FALSE(scenario("per-stream-segments"));
+}
+
 }  // namespace
 }  // namespace expanse::scenarios

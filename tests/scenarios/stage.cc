@@ -42,6 +42,7 @@ Stage::Stage(std::string_view allocator, const sim::Config& config, const bench:
 }
 
 Stage::~Stage() {
+  Check();
   allocator_.reset();
   for (const StreamHandle stream : streams_) EXPECT_EQ(driver().stream_destroy(Raw(stream)), abi::kSuccess);
   EXPECT_EQ(driver().primary_ctx_release(0), abi::kSuccess);
@@ -70,7 +71,7 @@ void Stage::Order(StreamHandle earlier, StreamHandle later) {
 
 AddressRange Stage::Allocate(Bytes size, StreamHandle stream) {
   const absl::StatusOr<DeviceAddress> address = allocator_->Allocate(size, stream);
-  Check();
+  CheckEach();
   if (address.ok()) return {*address, size};
   EXPECT_TRUE(absl::IsResourceExhausted(address.status())) << address.status();
   ++refused_;
@@ -86,7 +87,7 @@ std::vector<AddressRange> Stage::Allocate(int count, Bytes size, StreamHandle st
 void Stage::Free(AddressRange block, StreamHandle stream) {
   if (block.begin.is_null()) return;
   EXPECT_EQ(allocator_->Free(block.begin, stream), absl::OkStatus());
-  Check();
+  CheckEach();
 }
 
 void Stage::Free(const std::vector<AddressRange>& blocks, StreamHandle stream) {
@@ -96,7 +97,7 @@ void Stage::Free(const std::vector<AddressRange>& blocks, StreamHandle stream) {
 void Stage::RecordUse(AddressRange block, StreamHandle stream) {
   if (block.begin.is_null()) return;
   EXPECT_EQ(allocator_->RecordUse(block.begin, stream), absl::OkStatus());
-  Check();
+  CheckEach();
 }
 
 double Stage::Overhead() const {

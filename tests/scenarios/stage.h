@@ -34,6 +34,9 @@ class Stage {
 
   [[nodiscard]] static sim::Config Device(Bytes memory);
 
+  // For scenarios of many blocks: from now on invariants are checked at the end alone.
+  void CheckAtTheEnd() { check_each_ = false; }
+
   [[nodiscard]] StreamHandle NewStream();
   // Queues work on a stream that writes the block; a null block is skipped, here and below.
   void Work(StreamHandle stream, AddressRange block, std::chrono::microseconds duration);
@@ -63,10 +66,14 @@ class Stage {
 
  private:
   void Check();
+  void CheckEach() {
+    if (check_each_) Check();
+  }
 
   std::unique_ptr<sim::Simulator> simulator_;
   std::unique_ptr<bench::BenchAllocator> allocator_;
   std::vector<StreamHandle> streams_;
+  bool check_each_ = true;
   int refused_ = 0;
 };
 
