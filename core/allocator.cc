@@ -21,11 +21,20 @@ absl::Status Validate(const AllocatorOptions& options, const Device& device, Byt
         "chunk_size is ", ToString(chunk_size), ", expected a multiple of the device's granularity of ",
         ToString(device.granularity()), " that its memory of ", ToString(device.total_memory()), " holds"));
   }
-  if (options.limit && *options.limit < chunk_size) {
+  if (options.limit && options.limit_fraction) {
+    return absl::InvalidArgumentError(absl::StrCat("limit is ", ToString(*options.limit), " and limit_fraction is ",
+                                                   *options.limit_fraction, ", expected one of them at most"));
+  }
+  if (const std::optional<double> fraction = options.limit_fraction; fraction && !(*fraction > 0 && *fraction <= 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("limit is ", ToString(*options.limit), ", expected at least one chunk of ", ToString(chunk_size)));
+        absl::StrCat("limit_fraction is ", *fraction, ", expected more than 0 and at most 1"));
   }
   return absl::OkStatus();
+}
+
+std::optional<Bytes> LimitOf(const AllocatorOptions& options, const Device& device) {
+  if (!options.limit_fraction) return options.limit;
+  return Bytes(static_cast<uint64_t>(static_cast<double>(device.total_memory().count()) * *options.limit_fraction));
 }
 
 }  // namespace
@@ -40,7 +49,10 @@ absl::StatusOr<std::unique_ptr<Allocator>> Allocator::Create(const Driver& drive
   const Bytes chunk_size = options.chunk_size.value_or(std::max(MiB(2), (*device)->granularity()));
   if (const absl::Status status = Validate(options, **device, chunk_size); !status.ok()) return status;
   auto impl = std::make_unique<Impl>(*std::move(device), options, chunk_size);
-  if (const absl::Status status = impl->ReserveAddresses(); !status.ok()) return status;
+  absl::Status status = impl->SetLimit(LimitOf(options, impl->device()));
+  if (status.ok()) status = impl->SetSoftLimit(options.soft_limit, options.on_soft_limit);
+  if (status.ok()) status = impl->ReserveAddresses();
+  if (!status.ok()) return status;
   return std::unique_ptr<Allocator>(new Allocator(std::move(impl)));
 }
 
@@ -105,6 +117,27 @@ absl::StatusOr<Bytes> Allocator::TrimPool(PoolId pool, Bytes target) {
 absl::Status Allocator::RetirePool(PoolId pool) {
   if (impl_->forked()) return absl::OkStatus();
   return impl_->RetirePool(pool);
+}
+
+absl::Status Allocator::SetLimit(std::optional<Bytes> limit) {
+  if (impl_->forked()) return Forked();
+  return impl_->SetLimit(limit);
+}
+
+absl::Status Allocator::SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback) {
+  if (impl_->forked()) return Forked();
+  return impl_->SetSoftLimit(soft_limit, std::move(callback));
+}
+
+absl::StatusOr<CallbackId> Allocator::AddOutOfMemoryCallback(OutOfMemoryCallback callback) {
+  if (impl_->forked()) return Forked();
+  if (callback == nullptr) return absl::InvalidArgumentError("the out-of-memory callback is empty");
+  return impl_->callbacks().Add(std::move(callback));
+}
+
+absl::Status Allocator::RemoveOutOfMemoryCallback(CallbackId id) {
+  if (impl_->forked() || impl_->callbacks().Remove(id)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("no out-of-memory callback has the id ", id));
 }
 
 Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->GetStats(); }

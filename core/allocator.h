@@ -16,11 +16,13 @@
 #define EXPANSE_CORE_ALLOCATOR_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/options.h"
 #include "core/pool.h"
+#include "core/shortage.h"
 #include "core/stats.h"
 #include "vmm/driver.h"
 #include "vmm/units.h"
@@ -100,6 +102,23 @@ class Allocator {
   // to be done with it: that is asked here, at every free and whenever memory is short, and costs driver calls.
   // The errors of GetPoolStats; INVALID_ARGUMENT for the default pool. Never waits for queued work.
   absl::Status RetirePool(PoolId pool);
+
+  // From now on the allocator holds at most `limit`, or whatever the device gives. If more is held, idle memory is
+  // given back as in Trim, and nothing is created until enough was given back. INVALID_ARGUMENT, and nothing changes,
+  // for less than a chunk; else what the driver refused to take back: the limit holds all the same.
+  absl::Status SetLimit(std::optional<Bytes> limit);
+  // Has `callback` called when the allocator holds more than `soft_limit`: now if it does already, and then each time
+  // that it comes to. No limit: no more warnings. INVALID_ARGUMENT for a limit without a callback. After a change, the
+  // earlier callback may still be running.
+  absl::Status SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback);
+
+  // Has `callback` called before a request waits for queued work or fails; shortage.h says how. It is called in the
+  // order of adding, after idle memory of other allocators of the process was given back, at most a few times a
+  // request. INVALID_ARGUMENT if there is nothing to call.
+  [[nodiscard]] absl::StatusOr<CallbackId> AddOutOfMemoryCallback(OutOfMemoryCallback callback);
+  // Afterwards it is not called any more, nor does any other thread run it: blocks until those that do are back. A
+  // callback may remove itself. NOT_FOUND for an id that was removed or never given out.
+  absl::Status RemoveOutOfMemoryCallback(CallbackId id);
 
   // O(1) but for a lock.
   [[nodiscard]] Stats GetStats() const;

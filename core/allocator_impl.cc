@@ -33,11 +33,10 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
     : device_(std::move(device)),
       options_(options),
       addresses_(*device_, chunk_size, ProcessAddressBudget()),
-      // What the device has in all is a limit too: a hopeless request then fails before anything is created for it.
-      supply_(*device_, chunk_size, std::min(options.limit.value_or(device_->total_memory()), device_->total_memory()),
-              ProcessHandleBudget()),
+      supply_(*device_, chunk_size, device_->total_memory(), ProcessHandleBudget()),
       events_(*device_),
-      grower_(supply_, idle_queue_, options.growth) {}
+      grower_(supply_, idle_queue_, options.growth),
+      peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 
 bool Allocator::Impl::Quiesce() {
   abi::Result result = abi::kUnknown;
@@ -71,6 +70,14 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle
                                                    ToString(device_->total_memory())));
   }
   const StreamKey key = StreamKey::Of(stream);
+  std::optional<SoftLimitWarning> warning;
+  const absl::StatusOr<DeviceAddress> address = Serve(size, key, pool, warning);
+  if (warning) warning->Give();
+  return address;
+}
+
+absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, PoolId pool,
+                                                     std::optional<SoftLimitWarning>& warning) {
   MutexLock lock(mu_);
   const absl::StatusOr<PoolState*> from = pools_.Find(pool);
   if (!from.ok()) return from.status();
@@ -81,10 +88,11 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle
   } else {
     absl::StatusOr<Block*> found = AllocateSlowly(request);
     UpdateFigures();
+    warning = soft_limit_.Update(supply_.pool().bytes());
     if (!found.ok()) return found.status();
     block = *found;
   }
-  HandOut(block, size);
+  HandOut(block, request.asked);
   return block->begin;
 }
 
@@ -190,30 +198,6 @@ absl::Status Allocator::Impl::OnStreamDestroyed(StreamHandle stream) {
   pools_.Detach(key);
   DropEmptySegments(/*of_live_streams=*/false);
   return status;
-}
-
-absl::StatusOr<Bytes> Allocator::Impl::Trim(Bytes target) {
-  MutexLock lock(mu_);
-  const Bytes before = supply_.pool().bytes();
-  if (before <= target) return Bytes();
-  const uint64_t excess = RoundUp(before - target, supply_.chunk_size()) / supply_.chunk_size();
-  absl::Status status = supply_.Release(excess).status;
-  const uint64_t released = (before - supply_.pool().bytes()) / supply_.chunk_size();
-  if (released < excess) {
-    // Pending memory that all streams are done with is idle too. Settling it may close an epoch, hence two checks.
-    CompletionCheck others(events_, *device_);
-    for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
-    status.Update(others.status());
-    CompletionCheck completion(events_, *device_);
-    const ChunkProgress unmapped = grower_.MakeSpare(excess - released, nullptr, completion);
-    status.Update(unmapped.status);
-    status.Update(supply_.Release(unmapped.chunks.count()).status);
-    status.Update(completion.status());
-  }
-  DropEmptySegments(/*of_live_streams=*/false);
-  UpdateFigures();
-  if (!status.ok()) return status;
-  return before - supply_.pool().bytes();
 }
 
 absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {

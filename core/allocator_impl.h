@@ -14,13 +14,18 @@
 #include "core/allocator.h"
 #include "core/block.h"
 #include "core/chunk_supply.h"
+#include "core/climb.h"
 #include "core/completion.h"
 #include "core/figure_counter.h"
 #include "core/fork_guard.h"
 #include "core/grower.h"
 #include "core/idle_queue.h"
+#include "core/oom_callbacks.h"
+#include "core/peers.h"
 #include "core/pending_queue.h"
 #include "core/pool_registry.h"
+#include "core/shortage.h"
+#include "core/soft_limit.h"
 #include "core/stream_registry.h"
 #include "vmm/device.h"
 #include "vmm/event.h"
@@ -28,8 +33,9 @@
 
 namespace expanse {
 
-// `mu_` guards everything but the device, which is immutable, the fork guard and `next_kept_`. It is held across driver
-// calls, but never while waiting for queued work.
+// `mu_` guards everything but the device, which is immutable, the fork guard, what has a lock of its own (`callbacks_`
+// and `peer_`), and `next_kept_`. It is held across driver calls, but never while waiting for queued work, calling the
+// program or asking other allocators: so no thread ever holds the locks of two allocators.
 class Allocator::Impl {
  public:
   // `options` are valid and complete: see Allocator::Create.
@@ -58,6 +64,12 @@ class Allocator::Impl {
   absl::StatusOr<PoolStats> GetPoolStats(PoolId id) const;
   absl::StatusOr<Bytes> TrimPool(PoolId id, Bytes target);
   absl::Status RetirePool(PoolId id);
+  // Up to `wanted` bytes of idle memory, for another allocator that starves; returns how much.
+  Bytes GiveBackToOthers(Bytes wanted);
+  absl::Status SetLimit(std::optional<Bytes> limit);
+  absl::Status SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback);
+  OomCallbacks& callbacks() { return callbacks_; }
+  [[nodiscard]] const Device& device() const { return *device_; }
   Stats GetStats() const;
   void ResetPeaks();
   absl::Status CheckInvariants() const;
@@ -79,8 +91,15 @@ class Allocator::Impl {
     StreamKey stream;
     PoolState* pool;
   };
+  // Queued work that holds memory back, and the number of the free since which it does.
+  struct HeldBack {
+    Ticket ticket;
+    uint64_t number = 0;
+  };
 
   // --- allocator_impl.cc: the fast paths and the books
+  // A crossing of the soft limit is left in `warning`, to be told when the lock is released.
+  absl::StatusOr<DeviceAddress> Serve(Bytes size, StreamKey key, PoolId pool, std::optional<SoftLimitWarning>& warning);
   StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -102,14 +121,24 @@ class Allocator::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool CouldEverFit(const Request& request, uint64_t refusals_before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // In one pool, unless it is null.
-  std::optional<Ticket> OldestIncomplete(const PoolState* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits, with the lock released meanwhile, until something more is complete. False if nothing is left to wait for
-  // that may help.
-  absl::StatusOr<bool> WaitForMore(const PoolState* pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The rungs that release the lock. True: memory may have become free meanwhile; false: nothing was done.
+  bool AskOtherAllocators(Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool AskCallbacks(const Request& request, const absl::Status& failure, Climb& climb)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until something more is complete, in `pool` unless it is null. False if nothing is left to wait for that may
+  // help.
+  absl::StatusOr<bool> WaitForMore(const PoolState* pool, Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CouldEverFit(const Request& request, const Climb& climb) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<HeldBack> OldestIncomplete(const PoolState* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Both release the lock while they wait.
+  absl::Status WaitFor(const Ticket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status WaitForContext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status OutOfMemory(const Request& request, const absl::Status& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Shortage DescribeShortage(const Request& request, const absl::Status& reason, const Climb& climb)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- give_back.cc
+  // Gives idle memory back until at most `target` bytes are held, without waiting.
+  absl::Status TrimTo(Bytes target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<Device> device_;
   const AllocatorOptions options_;
@@ -138,8 +167,13 @@ class Allocator::Impl {
   FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
   // The counters of Stats that nobody else keeps.
   Stats counts_ ABSL_GUARDED_BY(mu_);
+  std::optional<Bytes> limit_ ABSL_GUARDED_BY(mu_);  // as the program set it
+  SoftLimit soft_limit_ ABSL_GUARDED_BY(mu_);
+  OomCallbacks callbacks_;
   // The rest of the list of KeepForever.
   Impl* next_kept_ = nullptr;
+  // Last: others may ask as soon as it is made and until it is gone.
+  const Peer peer_;
 };
 
 }  // namespace expanse

@@ -26,7 +26,7 @@ TEST_F(AllocatorTest, OutOfMemoryExplainsItselfAndLosesNothing) {
   EXPECT_THAT(text, HasSubstr("live 31.00 MiB"));
   EXPECT_THAT(text, HasSubstr("held in partly used chunks 1.00 MiB"));
   EXPECT_THAT(text, HasSubstr("limit 32.00 MiB"));
-  EXPECT_THAT(text, HasSubstr("would help: a higher limit"));
+  EXPECT_THAT(text, HasSubstr("would help: a limit higher by 4.00 MiB"));
   EXPECT_EQ(stats().failed_allocations, 1u);
   EXPECT_EQ(stats().reserved.current, before.reserved.current);
   Alloc(MiB(1));

@@ -44,8 +44,9 @@ class Budget {
 // NVIDIA's open kernel module can number 524,288 handles per client (driver-level limit, shared with the context's own
 // handles); a part is left to the rest of the process.
 inline constexpr uint64_t kHandleBudget = 480'000;
-// The driver shares the 47-bit user address space with the host: 128 TiB. A quarter is ours.
-inline constexpr Bytes kAddressBudget = TiB(32);
+// The driver shares the 47-bit user address space with the host. A quarter is ours.
+inline constexpr Bytes kUserAddresses = TiB(128);
+inline constexpr Bytes kAddressBudget = kUserAddresses / 4;
 
 // The process-wide budgets: physical memory handles, and bytes of reserved addresses.
 [[nodiscard]] Budget& ProcessHandleBudget();

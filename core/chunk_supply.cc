@@ -1,21 +1,22 @@
 #include "core/chunk_supply.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace expanse {
 namespace {
 
-ChunkPoolOptions PoolOptions(Bytes limit, const Budget& budget) {
+ChunkPoolOptions PoolOptions(Bytes limit) {
   ChunkPoolOptions options;
   options.limit = limit;
-  options.max_chunks = ChunkCount(budget.limit());
+  options.max_chunks = ChunkCount(std::numeric_limits<uint32_t>::max());  // the budget, which can change, bounds it
   return options;
 }
 
 }  // namespace
 
 ChunkSupply::ChunkSupply(const Device& device, Bytes chunk_size, Bytes limit, Budget& budget)
-    : chunk_size_(chunk_size), budget_(budget), pool_(device, PoolOptions(limit, budget)) {}
+    : chunk_size_(chunk_size), budget_(budget), pool_(device, PoolOptions(limit)) {}
 
 ChunkSupply::~ChunkSupply() { budget_.Give(pool_.chunks().count()); }
 

@@ -31,6 +31,8 @@ class ChunkSupply {
   [[nodiscard]] uint64_t handles_left() const { return budget_.left(); }
 
   [[nodiscard]] uint64_t spare() const { return pool_.spare(chunk_size_).count(); }
+  // May be below what is held: then nothing is created until enough was released.
+  void set_limit(Bytes limit) { pool_.set_limit(limit); }
   // How many chunks limit and budget still allow; the device may have fewer.
   [[nodiscard]] uint64_t Creatable() const;
   // Creates up to `count` spare chunks; stops at the first refusal and says how many there are. One driver call each.
@@ -44,17 +46,26 @@ class ChunkSupply {
   [[nodiscard]] bool refused() const { return refusal_age_ > 0; }
   // How often the device refused, ever.
   [[nodiscard]] uint64_t refusals() const { return refusals_; }
+  // The device may have memory by now that it had not when it refused.
+  void ForgetRefusal() { refusal_age_ = 0; }
   void AgeRefusal() {
     if (refusal_age_ > 0) --refusal_age_;
   }
 
   // Whether chunks were released since the last NoteSynchronized: drivers may count such memory as free only after
   // the context was synchronised.
-  [[nodiscard]] bool released_since_sync() const { return pool_.released() != released_at_sync_; }
-  // The context was synchronised, at a time when the pool had released so many chunks.
-  void NoteSynchronized(ChunkCount released) {
-    released_at_sync_ = released;
-    refusal_age_ = 0;
+  [[nodiscard]] bool released_since_sync() const { return releases() != releases_at_sync_; }
+  // Other allocators of the process released memory of the device.
+  void NoteReleasedByOthers() {
+    ++releases_by_others_;
+    ForgetRefusal();
+  }
+  // A number that grows with every release.
+  [[nodiscard]] uint64_t releases() const { return pool_.released().count() + releases_by_others_; }
+  // The context was synchronised, at a time when this was the number of releases.
+  void NoteSynchronized(uint64_t releases) {
+    releases_at_sync_ = releases;
+    ForgetRefusal();
   }
 
   [[nodiscard]] absl::Status CheckInvariants() const { return pool_.CheckInvariants(); }
@@ -69,7 +80,8 @@ class ChunkSupply {
   ChunkPool pool_;
   int refusal_age_ = 0;
   uint64_t refusals_ = 0;
-  ChunkCount released_at_sync_;
+  uint64_t releases_by_others_ = 0;
+  uint64_t releases_at_sync_ = 0;
 };
 
 }  // namespace expanse

@@ -93,12 +93,14 @@ TEST_F(ChunkSupplyTest, OnlyReleasesBeforeASynchronisationAreSettledByIt) {
   EXPECT_FALSE(supply_->released_since_sync());
   supply_->Release(1);
   EXPECT_TRUE(supply_->released_since_sync());
-  const ChunkCount released = supply_->pool().released();
+  const uint64_t releases = supply_->releases();
   supply_->Release(1);  // by another thread, while the first one synchronises
-  supply_->NoteSynchronized(released);
+  supply_->NoteSynchronized(releases);
   EXPECT_TRUE(supply_->released_since_sync());
-  supply_->NoteSynchronized(supply_->pool().released());
+  supply_->NoteSynchronized(supply_->releases());
   EXPECT_FALSE(supply_->released_since_sync());
+  supply_->NoteReleasedByOthers();
+  EXPECT_TRUE(supply_->released_since_sync());
 }
 
 }  // namespace

@@ -22,15 +22,12 @@ SlotRun SlotsOf(const GrowthWindow& window) {
   return SlotRun{segment, first, segment->SlotOf(segment->SlotCeil(window.range.end())) - first};
 }
 
-absl::Status Short(uint64_t chunks) {
-  return absl::ResourceExhaustedError(absl::StrCat(ToString(ChunkCount(chunks)), " short"));
-}
-
 }  // namespace
 
 absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, CompletionCheck& completion) {
   supply_.AgeRefusal();
   pool_was_full_ = false;
+  needed_ = missing_ = Bytes();
   const std::optional<GrowthWindow> cheapest = FindGrowthWindow(segments, size, WindowChoice::kFewestMissing);
   if (!cheapest) return absl::NotFoundError("no gap of addresses is large enough");
   absl::StatusOr<Block*> block = GrowInto(*cheapest, completion);
@@ -58,6 +55,7 @@ absl::Status Grower::MakeRoomInPool(const GrowthWindow& window, CompletionCheck&
   const std::vector<SlotRun> victims = SelectComplete(excess, SlotsOf(window), &pool, completion);
   if (const uint64_t found = CountSlots(victims); found < excess) {
     pool_was_full_ = true;
+    needed_ = missing_ = supply_.chunk_size() * (excess - found);
     return absl::ResourceExhaustedError(
         absl::StrCat(pool.Name(), " is at its limit: ", ToString(ChunkCount(excess - found)), " short"));
   }
@@ -80,7 +78,7 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
   // Whether it can succeed at all is known before anything is created.
   if (to_move > movable) {
     const uint64_t found = CountSlots(SelectComplete(to_move, own, nullptr, completion));
-    if (found < to_move) return Short(to_move - found);
+    if (found < to_move) return Short(to_create, to_move - found);
   }
   if (to_create > 0) {
     const ChunkProgress created = supply_.Create(to_create);
@@ -89,11 +87,17 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
     to_move = missing - created.chunks.count();
   }
   const std::vector<SlotRun> victims = SelectComplete(to_move, own, nullptr, completion);
-  if (const uint64_t found = CountSlots(victims); found < to_move) return Short(to_move - found);
+  if (const uint64_t found = CountSlots(victims); found < to_move) return Short(0, to_move - found);
   uint64_t unmapped = 0;
   const absl::Status status = MoveAway(victims, unmapped);
   moved_ += unmapped;
   return status;
+}
+
+absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
+  needed_ = supply_.chunk_size() * (creatable + missing);
+  missing_ = supply_.chunk_size() * missing;
+  return absl::ResourceExhaustedError(absl::StrCat(ToString(ChunkCount(missing)), " short"));
 }
 
 std::vector<SlotRun> Grower::SelectComplete(uint64_t count, const SlotRun& except, const PoolState* pool,

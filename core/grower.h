@@ -41,6 +41,11 @@ class Grower {
   [[nodiscard]] absl::StatusOr<Block*> Grow(absl::Span<Segment* const> segments, Bytes size,
                                             CompletionCheck& completion);
 
+  // Physical memory that the last call of Grow would have had to create, and the part of it that limit, budget or
+  // device did not allow; zero if that was not why it failed.
+  [[nodiscard]] Bytes needed() const { return needed_; }
+  [[nodiscard]] Bytes missing() const { return missing_; }
+
   // Chunks created by failed calls since the last call of this.
   [[nodiscard]] uint64_t TakeCreatedForFailed() { return std::exchange(created_for_failed_, 0); }
 
@@ -61,6 +66,7 @@ class Grower {
   absl::Status Gather(const GrowthWindow& window, CompletionCheck& completion);
   absl::Status MoveAway(absl::Span<const SlotRun> runs, uint64_t& unmapped);
   absl::StatusOr<Block*> MapAndTake(const GrowthWindow& window);
+  absl::Status Short(uint64_t creatable, uint64_t missing);
   // Only of one pool, unless it is null.
   std::vector<SlotRun> SelectComplete(uint64_t count, const SlotRun& except, const PoolState* pool,
                                       CompletionCheck& completion);
@@ -71,6 +77,8 @@ class Grower {
   uint64_t moved_ = 0;
   uint64_t created_for_failed_ = 0;
   bool pool_was_full_ = false;
+  Bytes needed_;
+  Bytes missing_;
 };
 
 }  // namespace expanse

@@ -4,6 +4,7 @@
 #ifndef EXPANSE_CORE_OPTIONS_H_
 #define EXPANSE_CORE_OPTIONS_H_
 
+#include <functional>
 #include <optional>
 
 #include "vmm/units.h"
@@ -16,13 +17,22 @@ enum class Growth {
   kFrugal,  // move idle chunks first, create only what is then still missing
 };
 
+// Told, without any lock held, that the reserved memory has risen above the soft limit. Called by the thread whose
+// request or call made it rise; may call every function of every allocator.
+using SoftLimitCallback = std::function<void(Bytes reserved, Bytes soft_limit)>;
+
 struct AllocatorOptions {
   DeviceOrdinal device;
   // Size of a chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity where
   // that is larger.
   std::optional<Bytes> chunk_size;
-  // The most physical memory the allocator may hold. None: whatever the device gives.
+  // The most physical memory the allocator may hold, in bytes, or as a part of the device's memory, above 0 and up
+  // to 1. Not both. None: whatever the device gives.
   std::optional<Bytes> limit;
+  std::optional<double> limit_fraction;
+  // Holding more than this is allowed, and reported by a call of `on_soft_limit`: once each time that it is crossed.
+  std::optional<Bytes> soft_limit;
+  SoftLimitCallback on_soft_limit;
   Growth growth = Growth::kLazy;
   // Addresses reserved at creation, in multiples of the device's memory, rounded up to a power of two bytes. Halved
   // down to 1 while the driver refuses.

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/allocator_impl.h"
 #include "core/out_of_memory.h"
 #include "vmm/driver_call.h"
@@ -12,17 +11,21 @@
 
 namespace expanse {
 
-// The rungs: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
-// stream's other size classes; then waiting for the oldest work that holds memory back, and again from the start, until
-// nothing is left to wait for.
+// The ladder: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
+// stream's other size classes; idle memory of other allocators; the program's callbacks; waiting for the oldest work
+// that holds memory back. After each of the last three it begins again, because the lock was released meanwhile: other
+// threads may have taken what was won, or freed more. So a request fails only right after an attempt that saw all that
+// had been freed until then.
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
-  const uint64_t refusals_before = supply_.refusals();
+  Climb climb(supply_.refusals());
   request.pool->BeginRequest();
   absl::Status failure;
+  absl::Status wait;  // the driver would not wait
   for (;;) {
     const uint64_t moved_before = grower_.moved();
     absl::StatusOr<Block*> block = TryOnce(request);
+    climb.AddCreated(grower_.TakeCreatedForFailed());
     if (grower_.moved() != moved_before || !block.ok()) early_closes_left_ = kEarlyClosesPerShortage;
     DropEmptySegments(/*of_live_streams=*/false);
     if (block.ok()) {
@@ -31,16 +34,25 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
     }
     failure = block.status();
     UpdateFigures();  // what was created for nothing has been reserved for a moment
-    if (!absl::IsResourceExhausted(failure) || !CouldEverFit(request, refusals_before)) break;
-    const absl::StatusOr<bool> waited = WaitForMore(grower_.pool_was_full() ? request.pool : nullptr);
-    if (!waited.ok()) failure = waited.status();
-    if (!waited.ok() || !*waited) break;
+    if (!absl::IsResourceExhausted(failure)) break;
+    if (!wait.ok()) {
+      failure = wait;
+      break;
+    }
+    if (AskOtherAllocators(climb) || AskCallbacks(request, failure, climb)) continue;
+    if (!CouldEverFit(request, climb)) break;
+    const absl::StatusOr<bool> waited = WaitForMore(grower_.pool_was_full() ? request.pool : nullptr, climb);
+    if (waited.ok() && !*waited) break;
+    wait = waited.status();
   }
   request.pool->EndRequest();
-  (void)supply_.Release(std::min(grower_.TakeCreatedForFailed(), supply_.spare()));
+  const Bytes released = supply_.Release(std::min(climb.created(), supply_.spare())).bytes;
   if (!absl::IsResourceExhausted(failure)) return failure;
   ++counts_.failed_allocations;
-  return OutOfMemory(request, failure);
+  UpdateFigures();
+  Shortage shortage = DescribeShortage(request, failure, climb);
+  if (!shortage.needed.is_zero()) shortage.needed += released;
+  return OutOfMemoryError(shortage);
 }
 
 absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
@@ -49,7 +61,7 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   ReclaimRetiredPools();
   CompletionCheck completion(events_, *device_);
   for (Block* block : pending_queue_.TakeComplete(completion)) SettlePending(block);
-  // Memory may have become free since the caller looked: just now, or by another thread during a wait.
+  // Memory may have become free since the caller looked: just now, or by another thread while the lock was released.
   SegmentSet& set = SetFor(request);
   if (Block* block = set.free_index.BestFit(request.rounded); block != nullptr) {
     block->segment->Take(block, block->begin, request.rounded);
@@ -101,59 +113,91 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
   return absl::OkStatus();
 }
 
+// Only where device or handle budget are what was short: not addresses, nor this allocator's or pool's own limit.
+bool Allocator::Impl::AskOtherAllocators(Climb& climb) {
+  const Bytes missing = grower_.missing();
+  if (missing.is_zero() || grower_.pool_was_full() || supply_.pool().bytes_left() < grower_.needed()) return false;
+  if (!climb.MayAskOthers() || !peer_.HasOthers()) return false;
+  climb.NoteOthersAsked();
+  ++counts_.other_allocators_asked;
+  mu_.Unlock();
+  const Bytes given = peer_.AskOthers(missing);
+  mu_.Lock();
+  if (!given.is_zero()) {
+    supply_.NoteReleasedByOthers();
+    climb.NoteDeviceHasMore(supply_.refusals());
+  }
+  return true;
+}
+
+bool Allocator::Impl::AskCallbacks(const Request& request, const absl::Status& failure, Climb& climb) {
+  if (!climb.MayCall() || !callbacks_.CanCall()) return false;
+  ++counts_.callbacks_asked;
+  const Shortage shortage = DescribeShortage(request, failure, climb);
+  mu_.Unlock();
+  const bool again = callbacks_.Call(shortage);
+  mu_.Lock();
+  climb.NoteCalled(again);
+  // It may have given back memory that it held outside of this allocator.
+  supply_.ForgetRefusal();
+  climb.NoteDeviceHasMore(supply_.refusals());
+  return true;
+}
+
 // Whether the request could be served if all queued work were complete, at best.
 // A refusal of the device that an earlier request met is no reason to give up: it may have memory by now.
-bool Allocator::Impl::CouldEverFit(const Request& request, uint64_t refusals_before) const {
+bool Allocator::Impl::CouldEverFit(const Request& request, const Climb& climb) const {
   const std::optional<Bytes>& limit = request.pool->options().limit;
   if (limit && request.pool->figures().allocated.current() + request.rounded > *limit) return false;
-  const uint64_t creatable = supply_.refusals() != refusals_before ? 0 : supply_.Creatable();
+  const uint64_t creatable = supply_.refusals() != climb.refusals_before() ? 0 : supply_.Creatable();
   const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
   return supply_.released_since_sync() ||
          creatable * supply_.chunk_size() + (supply_.pool().bytes() - in_use) >= request.rounded;
 }
 
-std::optional<Ticket> Allocator::Impl::OldestIncomplete(const PoolState* pool) const {
-  std::optional<Ticket> oldest;
-  uint64_t number = 0;
+std::optional<Allocator::Impl::HeldBack> Allocator::Impl::OldestIncomplete(const PoolState* pool) const {
+  std::optional<HeldBack> oldest;
   const std::optional<IdleExtent> extent = idle_queue_.Find([pool](const IdleExtent& candidate) {
     const StreamHeap& heap = *candidate.slots.segment->heap();
     return (pool == nullptr || &heap.pool() == pool) && !heap.stream()->IsComplete(candidate.epoch);
   });
-  if (extent) {
-    oldest = Ticket{extent->slots.segment->heap()->stream(), extent->epoch};
-    number = extent->stamp;
-  }
+  if (extent) oldest = HeldBack{Ticket{extent->slots.segment->heap()->stream(), extent->epoch}, extent->stamp};
   for (const PendingBlock& pending : pending_queue_.blocks()) {
     if (pool != nullptr && &pending.block->segment->heap()->pool() != pool) continue;
-    if (oldest && pending.number > number) break;
+    if (oldest && pending.number > oldest->number) break;
     for (const Ticket& ticket : pending.tickets) {
-      if (!ticket.stream->IsComplete(ticket.epoch)) return ticket;
+      if (!ticket.stream->IsComplete(ticket.epoch)) return HeldBack{ticket, pending.number};
     }
     break;
   }
   return oldest;
 }
 
-absl::StatusOr<bool> Allocator::Impl::WaitForMore(const PoolState* pool) {
-  const std::optional<Ticket> ticket = OldestIncomplete(pool);
-  if (!ticket) {
+absl::StatusOr<bool> Allocator::Impl::WaitForMore(const PoolState* pool, Climb& climb) {
+  absl::Status status;
+  const std::optional<HeldBack> oldest = OldestIncomplete(pool);
+  if (oldest) {
+    if (!climb.MayWaitFor(oldest->number, frees_numbered_)) return false;
+    status = WaitFor(oldest->ticket);
+  } else {
     if (pool != nullptr) return false;
     // What was released lately may not be counted as free before the context is synchronised.
-    if (!supply_.released_since_sync()) return false;
-    const absl::Status status = WaitForContext();
-    if (!status.ok()) return status;
-    return true;
+    if (!supply_.released_since_sync() || !climb.MayWaitForContext()) return false;
+    climb.NoteWaitedForContext();
+    status = WaitForContext();
   }
-  if (ticket->stream->IsOpen(ticket->epoch)) {
-    const absl::StatusOr<uint64_t> closed = ticket->stream->Close(events_, *device_);
+  climb.NoteWaited();
+  if (!status.ok()) return status;
+  return true;
+}
+
+absl::Status Allocator::Impl::WaitFor(const Ticket& ticket) {
+  if (ticket.stream->IsOpen(ticket.epoch)) {
+    const absl::StatusOr<uint64_t> closed = ticket.stream->Close(events_, *device_);
     if (!closed.ok()) return closed.status();
   }
-  std::shared_ptr<const Event> event = ticket->stream->EventOf(ticket->epoch);
-  if (event == nullptr) {
-    const absl::Status status = WaitForContext();
-    if (!status.ok()) return status;
-    return true;
-  }
+  std::shared_ptr<const Event> event = ticket.stream->EventOf(ticket.epoch);
+  if (event == nullptr) return WaitForContext();
   ++counts_.waits;
   mu_.Unlock();
   const absl::Status status = event->Synchronize();
@@ -161,8 +205,8 @@ absl::StatusOr<bool> Allocator::Impl::WaitForMore(const PoolState* pool) {
   if (!status.ok()) return status;
   // Known without asking again, so that every round gets further even if the driver should refuse to be asked.
   event.reset();  // so that it can be recorded again
-  ticket->stream->CompleteUpTo(ticket->epoch, events_);
-  return true;
+  ticket.stream->CompleteUpTo(ticket.epoch, events_);
+  return absl::OkStatus();
 }
 
 // Waits for everything that was queued in the context so far.
@@ -174,7 +218,7 @@ absl::Status Allocator::Impl::WaitForContext() {
   }
   ++counts_.waits;
   // Another thread may release more meanwhile, which the driver may not count yet.
-  const ChunkCount released = supply_.pool().released();
+  const uint64_t releases = supply_.releases();
   mu_.Unlock();
   const Driver& driver = device_->driver();
   const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
@@ -182,16 +226,18 @@ absl::Status Allocator::Impl::WaitForContext() {
   if (status.ok()) status = CallStatus(driver, driver.ctx_synchronize(), EntryPoint::ctx_synchronize);
   mu_.Lock();
   if (!status.ok()) return status;
-  supply_.NoteSynchronized(released);
+  supply_.NoteSynchronized(releases);
   for (const Ticket& ticket : covered) ticket.stream->CompleteUpTo(ticket.epoch, events_);
   return absl::OkStatus();
 }
 
-absl::Status Allocator::Impl::OutOfMemory(const Request& request, const absl::Status& reason) {
+Shortage Allocator::Impl::DescribeShortage(const Request& request, const absl::Status& reason, const Climb& climb) {
   const SegmentSet& set = SetFor(request);
   Shortage shortage;
   shortage.asked = request.asked;
   shortage.rounded = request.rounded;
+  shortage.needed = grower_.needed();
+  shortage.missing = grower_.missing();
   shortage.live = live_bytes_.current();
   shortage.allocated = allocated_.current();
   shortage.pending = pending_.current();
@@ -202,25 +248,28 @@ absl::Status Allocator::Impl::OutOfMemory(const Request& request, const absl::St
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
     }
   }
-  UpdateFigures();
   shortage.idle = idle_.current();
   shortage.reserved = reserved_.current();
   shortage.quarantined = supply_.pool().bytes(ChunkState::kQuarantined);
   shortage.partly_used =
       shortage.reserved - shortage.allocated - shortage.pending - shortage.idle - shortage.quarantined;
   shortage.largest_free = set.free_index.LargestSize();
-  shortage.limit = options_.limit;
+  shortage.limit = limit_;
   shortage.pool = request.pool->Name();
   shortage.pool_limit = request.pool->options().limit;
   shortage.pool_reserved = request.pool->figures().reserved.current();
   shortage.pool_is_full = grower_.pool_was_full();
-  if (const absl::StatusOr<MemoryInfo> info = device_->GetMemoryInfo(); info.ok()) shortage.device = *info;
+  if (const absl::StatusOr<MemoryInfo> info = device_->GetMemoryInfo(); info.ok()) shortage.device_free = info->free;
+  shortage.device_total = device_->total_memory();
   shortage.chunk_size = supply_.chunk_size();
   shortage.granularity = device_->granularity();
   shortage.handles_left = supply_.handles_left();
   shortage.addresses_left = Bytes(ProcessAddressBudget().left());
+  shortage.other_allocators_asked = climb.others_asked_times();
+  shortage.callback_rounds = climb.callback_rounds();
+  shortage.waits = climb.waits();
   shortage.reason = std::string(reason.message());
-  return OutOfMemoryError(shortage);
+  return shortage;
 }
 
 }  // namespace expanse

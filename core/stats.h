@@ -36,6 +36,8 @@ struct Stats {
   uint64_t chunks_quarantined = 0;  // the driver would not unmap or release them; never used again, part of reserved
   uint64_t growths = 0;             // requests that no mapped range fitted
   uint64_t waits = 0;               // times a caller waited for a stream or the context to get memory back
+  uint64_t other_allocators_asked = 0;  // times that other allocators of the process were asked for idle memory
+  uint64_t callbacks_asked = 0;         // times that the program's callbacks were asked to free memory
 };
 
 }  // namespace expanse

@@ -6,6 +6,7 @@
 #ifndef EXPANSE_VMM_MUTEX_H_
 #define EXPANSE_VMM_MUTEX_H_
 
+#include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -22,6 +23,7 @@ class ABSL_LOCKABLE Mutex {
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
 
  private:
+  friend class CondVar;
   std::mutex mu_;
 };
 
@@ -34,6 +36,25 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
  private:
   Mutex& mu_;
+};
+
+// Lets threads wait, with a mutex released meanwhile, until something that it guards has changed. A wait may end
+// without cause, so it goes in a loop that tests what is waited for.
+class CondVar {
+ public:
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  void Wait(Mutex& mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    changed_.wait(lock);
+    lock.release();
+  }
+  void NotifyAll() { changed_.notify_all(); }
+
+ private:
+  std::condition_variable changed_;
 };
 
 }  // namespace expanse
