@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 
 # Headers that programs include, by the folder they keep under include/expanse.
-set(EXPANSE_PUBLIC_VMM_HEADERS vmm/abi.h vmm/driver.h vmm/driver_entry_points.inc vmm/units.h)
+set(EXPANSE_PUBLIC_VMM_HEADERS vmm/abi.h vmm/counting_driver.h vmm/driver.h vmm/driver_entry_points.inc
+  vmm/driver_function.h vmm/units.h)
 set(EXPANSE_PUBLIC_CORE_HEADERS core/allocator.h core/options.h core/pool.h core/process_budgets.h core/shortage.h
   core/stats.h)
 

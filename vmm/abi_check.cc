@@ -213,7 +213,7 @@ struct SameSignature<OurResult (*)(Ours...), TheirResult (*)(Theirs...)> {
 };
 
 #define EXPANSE_ENTRY_POINT(member, symbol, need, parameters) \
-  static_assert(SameSignature<decltype(Driver::member), decltype(&::symbol)>::value, "signature of " #symbol);
+  static_assert(SameSignature<decltype(Driver::member)::Pointer, decltype(&::symbol)>::value, "signature of " #symbol);
 #include "vmm/driver_entry_points.inc"
 
 }  // namespace

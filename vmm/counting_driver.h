@@ -6,10 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/statusor.h"
 #include "vmm/driver.h"
+#include "vmm/driver_function.h"
 
 namespace expanse {
 
@@ -22,15 +21,13 @@ struct DriverCallCounts {
   [[nodiscard]] std::chrono::nanoseconds TotalMeasured() const;
 };
 
-// Wraps a driver. Entry points carry no argument that could say which wrapper they belong to, so one at most is alive
-// in a process at a time, and it must outlive all users of its table.
+// Wraps a driver; any number of them may be alive, and may wrap one another. It must outlive all users of its table,
+// and be outlived by the counting driver whose table it wraps, if it is one's.
 //
 // Thread-safe. A call through the table costs two clock readings and two atomic additions more than a direct one.
 class CountingDriver {
  public:
-  // FAILED_PRECONDITION if another one is alive.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<CountingDriver>> Create(const Driver& inner);
-  ~CountingDriver();
+  explicit CountingDriver(const Driver& inner);
   CountingDriver(const CountingDriver&) = delete;
   CountingDriver& operator=(const CountingDriver&) = delete;
 
@@ -42,9 +39,8 @@ class CountingDriver {
   void Reset();
 
  private:
-  CountingDriver() = default;
-
   Driver table_;
+  std::array<CallCounter, kEntryPointCount> counters_;
 };
 
 }  // namespace expanse

@@ -53,26 +53,26 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, Devic
 }
 
 Device::~Device() {
-  if (context_ != nullptr) (void)Insist([&] { return driver_.primary_ctx_release(device_); });
+  if (context_ != nullptr) (void)Insist([&] { return driver().primary_ctx_release(device_); });
 }
 
 absl::Status Device::Initialise() {
-  absl::Status status = CallStatus(driver_, driver_.init(0), EntryPoint::init, "flags=0");
+  absl::Status status = CallStatus(driver(), driver().init(0), EntryPoint::init, "flags=0");
   if (!status.ok()) return status;
-  status = CallStatus(driver_, driver_.device_get(&device_, ordinal_.value()), EntryPoint::device_get,
+  status = CallStatus(driver(), driver().device_get(&device_, ordinal_.value()), EntryPoint::device_get,
                       "ordinal=", ordinal_.value());
   if (!status.ok()) return status;
 
-  absl::StatusOr<int> has_vmm = Attribute(driver_, device_, abi::kAttributeVirtualMemoryManagement);
+  absl::StatusOr<int> has_vmm = Attribute(driver(), device_, abi::kAttributeVirtualMemoryManagement);
   if (!has_vmm.ok()) return has_vmm.status();
   if (*has_vmm == 0) {
     return absl::UnimplementedError(absl::StrCat("device ", ordinal_.value(), " has no virtual memory management"));
   }
 
   // Creating a context while some stream captures, which is not ours to know, must not spoil the capture.
-  ScopedRelaxedCapture relaxed(driver_);
+  ScopedRelaxedCapture relaxed(driver());
   abi::Context context = nullptr;
-  status = CallStatus(driver_, driver_.primary_ctx_retain(&context, device_), EntryPoint::primary_ctx_retain,
+  status = CallStatus(driver(), driver().primary_ctx_retain(&context, device_), EntryPoint::primary_ctx_retain,
                       "device=", device_);
   if (!status.ok()) return status;
   context_ = context;  // from here on the destructor releases it
@@ -84,12 +84,12 @@ absl::Status Device::Initialise() {
 
 absl::Status Device::ReadProperties() {
   size_t total = 0;
-  absl::Status status =
-      CallStatus(driver_, driver_.device_total_mem(&total, device_), EntryPoint::device_total_mem, "device=", device_);
+  absl::Status status = CallStatus(driver(), driver().device_total_mem(&total, device_), EntryPoint::device_total_mem,
+                                   "device=", device_);
   if (!status.ok()) return status;
   total_memory_ = Bytes(total);
 
-  absl::StatusOr<Bytes> granularity = Granularity(driver_, ordinal_);
+  absl::StatusOr<Bytes> granularity = Granularity(driver(), ordinal_);
   if (!granularity.ok()) return granularity.status();
   granularity_ = *granularity;
 
@@ -106,7 +106,7 @@ absl::Status Device::ReadProperties() {
       {abi::kAttributeIntegrated, capabilities_.integrated},
   };
   for (const auto& question : questions) {
-    absl::StatusOr<int> answer = Attribute(driver_, device_, question.attribute);
+    absl::StatusOr<int> answer = Attribute(driver(), device_, question.attribute);
     if (!answer.ok()) return answer.status();
     question.capability = *answer != 0;
   }
@@ -115,23 +115,24 @@ absl::Status Device::ReadProperties() {
 
 // The attribute alone is not enough: on some integrated devices creation fails all the same.
 absl::Status Device::ProbeVirtualMemory() const {
-  absl::StatusOr<Reservation> reservation = Reservation::Reserve(driver_, granularity_, granularity_);
+  absl::StatusOr<Reservation> reservation = Reservation::Reserve(driver(), granularity_, granularity_);
   if (!reservation.ok()) return reservation.status();
-  absl::StatusOr<Chunk> chunk = Chunk::Create(driver_, ordinal_, granularity_, ChunkKind());
+  absl::StatusOr<Chunk> chunk = Chunk::Create(driver(), ordinal_, granularity_, ChunkKind());
   if (!chunk.ok()) return chunk.status();
 
   const abi::DevicePtr address = reservation->range().begin.value();
   const size_t size = granularity_.count();
-  absl::Status status = CallStatus(driver_, driver_.mem_map(address, size, 0, chunk->handle(), 0), EntryPoint::mem_map,
-                                   "address=0x", absl::Hex(address), ", size=", size, ", device=", ordinal_.value());
+  absl::Status status =
+      CallStatus(driver(), driver().mem_map(address, size, 0, chunk->handle(), 0), EntryPoint::mem_map, "address=0x",
+                 absl::Hex(address), ", size=", size, ", device=", ordinal_.value());
   if (!status.ok()) return status;
   const abi::AccessDesc access{{abi::kLocationDevice, ordinal_.value()}, abi::kAccessReadWrite};
-  status = CallStatus(driver_, driver_.mem_set_access(address, size, &access, 1), EntryPoint::mem_set_access,
+  status = CallStatus(driver(), driver().mem_set_access(address, size, &access, 1), EntryPoint::mem_set_access,
                       "address=0x", absl::Hex(address), ", size=", size, ", device=", ordinal_.value());
-  absl::Status unmapped = CallStatus(driver_, driver_.mem_unmap(address, size), EntryPoint::mem_unmap, "address=0x",
+  absl::Status unmapped = CallStatus(driver(), driver().mem_unmap(address, size), EntryPoint::mem_unmap, "address=0x",
                                      absl::Hex(address), ", size=", size);
   // A device that refuses to undo is not opened, but is asked once more all the same: nobody can undo it later.
-  if (!unmapped.ok() && driver_.mem_unmap(address, size) != abi::kSuccess) reservation->Abandon();
+  if (!unmapped.ok() && driver().mem_unmap(address, size) != abi::kSuccess) reservation->Abandon();
   status.Update(unmapped);
   status.Update(chunk->Release());
   status.Update(reservation->Free());
@@ -144,14 +145,14 @@ absl::StatusOr<MemoryInfo> Device::GetMemoryInfo() const {
   size_t free = 0;
   size_t total = 0;
   absl::Status status =
-      CallStatus(driver_, driver_.mem_get_info(&free, &total), EntryPoint::mem_get_info, "device=", ordinal_.value());
+      CallStatus(driver(), driver().mem_get_info(&free, &total), EntryPoint::mem_get_info, "device=", ordinal_.value());
   status.Update(context->Leave());
   if (!status.ok()) return status;
   return MemoryInfo{Bytes(free), Bytes(total)};
 }
 
 absl::Status Device::ProbeKind(const ChunkKind& kind) const {
-  absl::StatusOr<Chunk> chunk = Chunk::Create(driver_, ordinal_, granularity_, kind);
+  absl::StatusOr<Chunk> chunk = Chunk::Create(driver(), ordinal_, granularity_, kind);
   return chunk.ok() ? chunk->Release() : chunk.status();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "vmm/chunk.h"
+#include "vmm/counting_driver.h"
 #include "vmm/driver.h"
 #include "vmm/units.h"
 
@@ -33,7 +34,7 @@ struct MemoryInfo {
 // Holds the device's primary context from Open until destruction, so that mappings made meanwhile stay accessible.
 // Everything that maps memory of the device or records its events must be destroyed first.
 //
-// Thread-safe: immutable after Open.
+// Thread-safe: immutable after Open, but for the counts of calls.
 class Device {
  public:
   // Initialises the driver, retains the primary context and proves, by creating, mapping, opening and unmapping one
@@ -48,7 +49,10 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  [[nodiscard]] const Driver& driver() const { return driver_; }
+  // The table by which whoever uses this device calls the driver, so that calls are counted by device.
+  [[nodiscard]] const Driver& driver() const { return driver_.driver(); }
+  // Calls made through driver() since Open began. Thread-safe.
+  [[nodiscard]] DriverCallCounts calls() const { return driver_.counts(); }
   [[nodiscard]] DeviceOrdinal ordinal() const { return ordinal_; }
   [[nodiscard]] abi::Context context() const { return context_; }
   [[nodiscard]] Bytes total_memory() const { return total_memory_; }
@@ -70,7 +74,7 @@ class Device {
   absl::Status ReadProperties();
   absl::Status ProbeVirtualMemory() const;
 
-  Driver driver_;
+  CountingDriver driver_;
   DeviceOrdinal ordinal_;
   abi::Device device_ = 0;
   abi::Context context_ = nullptr;  // null until retained

@@ -18,7 +18,7 @@ enum class Need { REQUIRED, OPTIONAL };
 // Looks up one symbol. A missing one is null in the table; a missing required one is also named.
 template <typename Function>
 void Resolve(void* library, const char* symbol, Need need, Function& member, std::string& missing) {
-  member = reinterpret_cast<Function>(dlsym(library, symbol));
+  member = reinterpret_cast<typename Function::Pointer>(dlsym(library, symbol));
   if (member == nullptr && need == Need::REQUIRED) absl::StrAppend(&missing, missing.empty() ? "" : ", ", symbol);
 }
 

@@ -21,15 +21,13 @@ absl::StatusOr<std::unique_ptr<CudaReplayDevice>> CudaReplayDevice::Open(const T
     return absl::UnavailableError(
         absl::StrCat("no device cuda:", options.cuda_device->value(), "; the driver has ", devices));
   }
-  absl::StatusOr<std::unique_ptr<CountingDriver>> counting = CountingDriver::Create(*driver);
-  if (!counting.ok()) return counting.status();
-  std::unique_ptr<CudaReplayDevice> device(new CudaReplayDevice(*options.cuda_device, *driver, *std::move(counting)));
+  std::unique_ptr<CudaReplayDevice> device(new CudaReplayDevice(*options.cuda_device, *driver));
   if (absl::Status status = device->OpenContext(device->own_driver_, trace); !status.ok()) return status;
   return device;
 }
 
 DriverUse CudaReplayDevice::use() const {
-  const DriverCallCounts counts = counting_->counts();
+  const DriverCallCounts counts = counting_.counts();
   DriverUse use;
   use.calls = counts.calls;
   use.host_inside = counts.TotalMeasured();

@@ -21,9 +21,9 @@ class CudaReplayDevice final : public ReplayDevice {
   static absl::StatusOr<std::unique_ptr<CudaReplayDevice>> Open(const Trace& trace, const ReplayOptions& options);
   ~CudaReplayDevice() override { CloseContext(own_driver_); }
 
-  const Driver& driver() const override { return counting_->driver(); }
+  const Driver& driver() const override { return counting_.driver(); }
   DriverUse use() const override;
-  void ResetUse() override { counting_->Reset(); }
+  void ResetUse() override { counting_.Reset(); }
   absl::Status Wait(StreamHandle stream) override;
 
   // Copies on the legacy stream, waited for.
@@ -31,11 +31,11 @@ class CudaReplayDevice final : public ReplayDevice {
   absl::Status Read(DeviceAddress address, absl::Span<uint8_t> bytes) override;
 
  private:
-  CudaReplayDevice(DeviceOrdinal ordinal, const Driver& driver, std::unique_ptr<CountingDriver> counting)
-      : ReplayDevice(ordinal), own_driver_(driver), counting_(std::move(counting)) {}
+  CudaReplayDevice(DeviceOrdinal ordinal, const Driver& driver)
+      : ReplayDevice(ordinal), own_driver_(driver), counting_(driver) {}
 
   const Driver own_driver_;
-  std::unique_ptr<CountingDriver> counting_;
+  CountingDriver counting_;
 };
 
 }  // namespace expanse::bench

@@ -39,7 +39,7 @@ struct DriverUse {
 class ReplayDevice : public ContentsAccess {
  public:
   // The device that `options` name, with streams for `trace`: 0 is the legacy default stream, every other one is
-  // created, non-blocking. Errors: FAILED_PRECONDITION if another simulator or counting driver is alive; what the
+  // created, non-blocking. Errors: FAILED_PRECONDITION if another simulator is alive; what the
   // driver says.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ReplayDevice>> Open(const Trace& trace,
                                                                           const ReplayOptions& options);

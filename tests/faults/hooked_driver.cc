@@ -19,7 +19,7 @@ template <EntryPoint kEntryPoint, auto kMember, typename Function>
 struct Hooked;
 
 template <EntryPoint kEntryPoint, auto kMember, typename... Arguments>
-struct Hooked<kEntryPoint, kMember, abi::Result (*)(Arguments...)> {
+struct Hooked<kEntryPoint, kMember, DriverFunction<abi::Result(Arguments...)>> {
   static abi::Result Call(Arguments... arguments) {
     DriverCall call{kEntryPoint, {}};
     if constexpr (kEntryPoint == EntryPoint::mem_map || kEntryPoint == EntryPoint::mem_unmap ||

@@ -11,8 +11,8 @@ abi::Result NotSupported(Args...) {
 }
 
 template <EntryPoint kEntryPoint, typename... Args>
-void FillIfNull(abi::Result (*&member)(Args...)) {
-  if (member == nullptr) member = NotSupported<kEntryPoint, Args...>;
+void FillIfNull(DriverFunction<abi::Result(Args...)>& member) {
+  if (member == nullptr) member = &NotSupported<kEntryPoint, Args...>;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace expanse {
 namespace {
 
 template <typename... Parameters>
-abi::Result Forward(EntryPoint entry_point, abi::Result (*Driver::*member)(Parameters...), Parameters... arguments) {
+abi::Result Forward(EntryPoint entry_point, DriverFunction<abi::Result(Parameters...)> Driver::*member,
+                    Parameters... arguments) {
   const sim::ProcessDriver& driver = sim::ProcessDriver::Get();
   if (const std::optional<abi::Result> refusal = driver.Refusal(entry_point)) return *refusal;
   return (driver.table().*member)(arguments...);
