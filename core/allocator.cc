@@ -142,6 +142,12 @@ absl::Status Allocator::RemoveOutOfMemoryCallback(CallbackId id) {
 
 Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->GetStats(); }
 
+HeapStats Allocator::GetStreamStats(StreamHandle stream) const {
+  return impl_->forked() ? HeapStats() : impl_->GetStreamStats(stream);
+}
+
+DriverCallCounts Allocator::GetDriverCalls() const { return impl_->GetDriverCalls(); }
+
 void Allocator::ResetPeaks() {
   if (!impl_->forked()) impl_->ResetPeaks();
 }

@@ -24,6 +24,7 @@
 #include "core/pool.h"
 #include "core/shortage.h"
 #include "core/stats.h"
+#include "vmm/counting_driver.h"
 #include "vmm/driver.h"
 #include "vmm/units.h"
 
@@ -122,6 +123,11 @@ class Allocator {
 
   // O(1) but for a lock.
   [[nodiscard]] Stats GetStats() const;
+  // What the stream holds in all pools, as the calling thread means it; all zero for one that is not known. O(blocks
+  // and chunks of the stream), under the lock.
+  [[nodiscard]] HeapStats GetStreamStats(StreamHandle stream) const;
+  // Calls that this allocator made of each entry point of the driver, and the host time inside them. Takes no lock.
+  [[nodiscard]] DriverCallCounts GetDriverCalls() const;
   // Sets the peak of every figure to its current value.
   void ResetPeaks();
 

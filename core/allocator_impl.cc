@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/segment_sums.h"
 #include "vmm/scoped_context.h"
 
 namespace expanse {
@@ -78,7 +79,7 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle
 
 absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, PoolId pool,
                                                      std::optional<SoftLimitWarning>& warning) {
-  MutexLock lock(mu_);
+  const StallCountingLock lock(mu_, lock_stalls_);
   const absl::StatusOr<PoolState*> from = pools_.Find(pool);
   if (!from.ok()) return from.status();
   const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
@@ -116,7 +117,7 @@ void Allocator::Impl::HandOut(Block* block, Bytes asked) {
 }
 
 absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHandle> stream) {
-  MutexLock lock(mu_);
+  const StallCountingLock lock(mu_, lock_stalls_);
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
@@ -177,7 +178,7 @@ void Allocator::Impl::SettlePending(Block* block) {
 }
 
 absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stream) {
-  MutexLock lock(mu_);
+  const StallCountingLock lock(mu_, lock_stalls_);
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
@@ -245,6 +246,7 @@ void Allocator::Impl::UpdateFigures() {
 }
 
 Stats Allocator::Impl::GetStats() const {
+  const DriverCallCounts calls = device_->calls();
   MutexLock lock(mu_);
   Stats stats = counts_;
   stats.live = live_bytes_.figure();
@@ -257,8 +259,27 @@ Stats Allocator::Impl::GetStats() const {
   stats.chunks_created = supply_.pool().created().count();
   stats.chunks_released = supply_.pool().released().count();
   stats.chunks_moved = grower_.moved();
+  stats.chunks_refilled = grower_.refilled();
   stats.chunks_quarantined = supply_.pool().chunks(ChunkState::kQuarantined).count();
+  stats.failed_allocations = stats.rungs.failed;
+  stats.rungs.moved = grower_.growths_that_moved();
+  stats.rungs.created = grower_.growths_that_created();
+  stats.gpu_stalls = gpu_stalls_.stalls();
+  stats.lock_stalls = lock_stalls_.stalls();
+  stats.waits = stats.gpu_stalls.count;
+  stats.driver_calls = calls.TotalCalls();
+  stats.driver_time = calls.TotalMeasured();
   return stats;
+}
+
+HeapStats Allocator::Impl::GetStreamStats(StreamHandle stream) const {
+  const StreamKey key = StreamKey::Of(stream);
+  MutexLock lock(mu_);
+  SegmentSums sums;
+  for (const PoolState* pool : pools_.Pools()) {
+    if (const StreamHeap* heap = pool->Find(key); heap != nullptr) sums.Add(*heap);
+  }
+  return sums.stats();
 }
 
 void Allocator::Impl::ResetPeaks() {

@@ -26,6 +26,7 @@
 #include "core/pool_registry.h"
 #include "core/shortage.h"
 #include "core/soft_limit.h"
+#include "core/stall_counter.h"
 #include "core/stream_registry.h"
 #include "vmm/device.h"
 #include "vmm/event.h"
@@ -71,6 +72,8 @@ class Allocator::Impl {
   OomCallbacks& callbacks() { return callbacks_; }
   [[nodiscard]] const Device& device() const { return *device_; }
   Stats GetStats() const;
+  HeapStats GetStreamStats(StreamHandle stream) const;
+  DriverCallCounts GetDriverCalls() const { return device_->calls(); }
   void ResetPeaks();
   absl::Status CheckInvariants() const;
 
@@ -165,6 +168,8 @@ class Allocator::Impl {
   FigureCounter reserved_ ABSL_GUARDED_BY(mu_);
   FigureCounter idle_ ABSL_GUARDED_BY(mu_);
   FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
+  StallCounter gpu_stalls_ ABSL_GUARDED_BY(mu_);
+  StallCounter lock_stalls_ ABSL_GUARDED_BY(mu_);
   // The counters of Stats that nobody else keeps.
   Stats counts_ ABSL_GUARDED_BY(mu_);
   std::optional<Bytes> limit_ ABSL_GUARDED_BY(mu_);  // as the program set it

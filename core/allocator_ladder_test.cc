@@ -35,7 +35,7 @@ TEST_F(LadderTest, IdleMemoryOfAnotherAllocatorServesAsFarAsItIsMissing) {
   Alloc(MiB(30));
   EXPECT_EQ(other->GetStats().reserved.current, MiB(34)) << "24 MiB were there, 6 were missing";
   EXPECT_EQ(other->CheckInvariants(), absl::OkStatus());
-  EXPECT_EQ(stats().other_allocators_asked, 1u);
+  EXPECT_EQ(stats().rungs.others_asked, 1u);
   EXPECT_EQ(stats().waits, 0u);
 }
 
@@ -62,7 +62,7 @@ TEST_F(LadderTest, ALimitOfOnesOwnIsNoReasonToTakeFromOthers) {
   const auto other = Another();
   MakeIdle(*other, MiB(56));
   EXPECT_FALSE(AllocFails(MiB(10)).ok());
-  EXPECT_EQ(stats().other_allocators_asked, 0u);
+  EXPECT_EQ(stats().rungs.others_asked, 0u);
   EXPECT_EQ(other->GetStats().reserved.current, MiB(56));
 }
 
@@ -93,7 +93,7 @@ TEST_F(LadderTest, ACallbackIsToldWhatIsMissingAndItsFreesServe) {
   ASSERT_TRUE(id.ok());
   Alloc(MiB(30));
   EXPECT_EQ(called, 1);
-  EXPECT_EQ(stats().callbacks_asked, 1u);
+  EXPECT_EQ(stats().rungs.callbacks_asked, 1u);
   EXPECT_EQ(stats().chunks_moved, 3u);
   EXPECT_EQ(allocator_->RemoveOutOfMemoryCallback(*id), absl::OkStatus());
   EXPECT_EQ(allocator_->RemoveOutOfMemoryCallback(*id).code(), absl::StatusCode::kNotFound);
@@ -156,7 +156,7 @@ TEST_F(LadderTest, ACallbackMayGiveBackAnotherAllocatorsMemory) {
                   })
                   .ok());
   Alloc(MiB(60));
-  EXPECT_EQ(stats().other_allocators_asked, 2u);
+  EXPECT_EQ(stats().rungs.others_asked, 2u);
   EXPECT_EQ(other->GetStats().reserved.current, MiB(4));
 }
 
@@ -181,7 +181,7 @@ TEST_F(LadderTest, CallbacksComeBeforeWaiting) {
                   })
                   .ok());
   Alloc(MiB(32));
-  EXPECT_EQ(stats().callbacks_asked, 1u);
+  EXPECT_EQ(stats().rungs.callbacks_asked, 1u);
   EXPECT_EQ(stats().waits, 1u) << "what the callback freed may still be in use too";
 }
 

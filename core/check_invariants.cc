@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/allocator_impl.h"
+#include "core/segment_sums.h"
 
 namespace expanse {
 namespace {
@@ -12,30 +13,6 @@ absl::Status CheckEqual(const char* what, uint64_t kept, uint64_t counted) {
   if (kept == counted) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": kept ", kept, ", counted ", counted));
 }
-
-// Sums over all segments.
-struct Sums {
-  Bytes used, pending, free, requested, addresses;
-  uint64_t mapped = 0;
-  uint64_t idle = 0;
-  uint64_t blocks = 0;
-  uint64_t used_blocks = 0;
-
-  void Add(const Segment& segment) {
-    used += segment.BytesIn(BlockState::kUsed);
-    pending += segment.BytesIn(BlockState::kPending);
-    free += segment.BytesIn(BlockState::kFree);
-    addresses += segment.range().size;
-    mapped += segment.MappedSlots();
-    idle += segment.IdleSlots();
-    for (const Block* block = segment.first_block(); block != nullptr; block = block->next) {
-      ++blocks;
-      if (block->state != BlockState::kUsed) continue;
-      ++used_blocks;
-      requested += block->requested;
-    }
-  }
-};
 
 absl::Status CheckChunks(const Segment& segment, const ChunkPool& pool) {
   const uint64_t slots = segment.range().size / segment.chunk_size();
@@ -50,22 +27,20 @@ absl::Status CheckChunks(const Segment& segment, const ChunkPool& pool) {
 }
 
 // A pool's figures are the sums over its segments.
-absl::Status CheckPool(const PoolState& pool, Bytes chunk_size) {
-  Sums sums;
+absl::Status CheckPool(const PoolState& pool) {
+  SegmentSums all;
   absl::Status status;
-  for (StreamHeap* heap : pool.Heaps()) {
+  for (const StreamHeap* heap : pool.Heaps()) {
     if (&heap->pool() != &pool) status.Update(absl::InternalError("a heap is in another pool"));
-    for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
-      for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) sums.Add(*segment);
-    }
+    all.Add(*heap);
   }
+  const HeapStats& sums = all.stats();
   const PoolFigures& figures = pool.figures();
-  status.Update(CheckEqual("live bytes of a pool", figures.live.current().count(), sums.requested.count()));
-  status.Update(CheckEqual("allocated bytes of a pool", figures.allocated.current().count(), sums.used.count()));
+  status.Update(CheckEqual("live bytes of a pool", figures.live.current().count(), sums.live.count()));
+  status.Update(CheckEqual("allocated bytes of a pool", figures.allocated.current().count(), sums.allocated.count()));
   status.Update(CheckEqual("pending bytes of a pool", figures.pending.current().count(), sums.pending.count()));
-  status.Update(
-      CheckEqual("reserved bytes of a pool", figures.reserved.current().count(), (chunk_size * sums.mapped).count()));
-  status.Update(CheckEqual("idle bytes of a pool", figures.idle.current().count(), (chunk_size * sums.idle).count()));
+  status.Update(CheckEqual("reserved bytes of a pool", figures.reserved.current().count(), sums.mapped.count()));
+  status.Update(CheckEqual("idle bytes of a pool", figures.idle.current().count(), sums.idle.count()));
   const std::optional<Bytes>& limit = pool.options().limit;
   if (limit && figures.reserved.current() > *limit) {
     status.Update(absl::InternalError(absl::StrCat(pool.Name(), " has ", ToString(figures.reserved.current()),
@@ -82,10 +57,10 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(idle_queue_.CheckInvariants());
   status.Update(pending_queue_.CheckInvariants());
   status.Update(addresses_.CheckInvariants());
-  Sums sums;
+  SegmentSums all;
   const ChunkPool& pool = supply_.pool();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());
-  for (const PoolState* pool : pools_.Pools()) status.Update(CheckPool(*pool, supply_.chunk_size()));
+  for (const PoolState* pool : pools_.Pools()) status.Update(CheckPool(*pool));
   for (StreamHeap* heap : pools_.Heaps()) {
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       const SegmentSet& set = heap->set(size_class);
@@ -96,7 +71,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
         status.Update(segment->CheckInvariants());
         status.Update(CheckChunks(*segment, pool));
         free += segment->BytesIn(BlockState::kFree);
-        sums.Add(*segment);
+        all.Add(*segment);
         for (const Block* block = segment->first_block(); block != nullptr; block = block->next) {
           if (block->state != BlockState::kUsed) continue;
           const auto it = live_.find(block->begin);
@@ -109,25 +84,28 @@ absl::Status Allocator::Impl::CheckInvariants() const {
       status.Update(CheckEqual("bytes in a free index", set.free_index.bytes().count(), free.count()));
     }
   }
+  const HeapStats& sums = all.stats();
   Bytes queued;
   for (const PendingBlock& pending : pending_queue_.blocks()) queued += pending.block->size;
   const Bytes chunk_size = supply_.chunk_size();
-  status.Update(CheckEqual("live bytes", live_bytes_.current().count(), sums.requested.count()));
-  status.Update(CheckEqual("allocated bytes", allocated_.current().count(), sums.used.count()));
+  status.Update(CheckEqual("mapped bytes against blocks", sums.mapped.count(),
+                           (sums.allocated + sums.pending + sums.free).count()));
+  status.Update(CheckEqual("live bytes", live_bytes_.current().count(), sums.live.count()));
+  status.Update(CheckEqual("allocated bytes", allocated_.current().count(), sums.allocated.count()));
   status.Update(CheckEqual("pending bytes", pending_.current().count(), sums.pending.count()));
   status.Update(CheckEqual("queued pending bytes", queued.count(), sums.pending.count()));
-  status.Update(CheckEqual("live blocks", live_.size(), sums.used_blocks));
-  status.Update(CheckEqual("blocks", arena_.in_use(), sums.blocks));
-  status.Update(CheckEqual("mapped chunks", pool.chunks(ChunkState::kMapped).count(), sums.mapped));
-  status.Update(CheckEqual("idle slots", idle_queue_.idle_slots(), sums.idle));
+  status.Update(CheckEqual("live blocks", live_.size(), sums.live_blocks));
+  status.Update(CheckEqual("blocks", arena_.in_use(), all.blocks()));
+  status.Update(CheckEqual("mapped chunks", pool.chunks(ChunkState::kMapped).count(), all.mapped().count()));
+  status.Update(CheckEqual("idle slots", idle_queue_.idle_slots(), all.idle().count()));
   status.Update(CheckEqual("reserved bytes", reserved_.current().count(), pool.bytes().count()));
+  status.Update(CheckEqual("idle bytes", idle_.current().count(), (sums.idle + chunk_size * supply_.spare()).count()));
   status.Update(
-      CheckEqual("idle bytes", idle_.current().count(), (chunk_size * (sums.idle + supply_.spare())).count()));
-  status.Update(CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.addresses).count()));
+      CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.address_space).count()));
   // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use, idle or quarantined.
-  const Bytes partly_used = sums.free - chunk_size * sums.idle;
+  const Bytes partly_used = sums.free - sums.idle;
   const Bytes accounted =
-      sums.used + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
+      sums.allocated + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
   status.Update(CheckEqual("reserved bytes against their uses", pool.bytes().count(), accounted.count()));
   return status;
 }

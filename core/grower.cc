@@ -83,6 +83,7 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
   if (to_create > 0) {
     const ChunkProgress created = supply_.Create(to_create);
     created_for_failed_ += created.chunks.count();
+    if (created.chunks.count() > 0) ++growths_that_created_;
     if (!created.status.ok() && !absl::IsResourceExhausted(created.status)) return created.status;
     to_move = missing - created.chunks.count();
   }
@@ -91,6 +92,7 @@ absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& complet
   uint64_t unmapped = 0;
   const absl::Status status = MoveAway(victims, unmapped);
   moved_ += unmapped;
+  if (unmapped > 0) ++growths_that_moved_;
   return status;
 }
 
@@ -149,6 +151,7 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window) {
   Block* block = nullptr;
   absl::Span<const ChunkId> rest(chunks);
   for (const SlotRun& run : runs) {
+    refilled_ += segment->EvictedSlots(run);
     block = segment->Fill(run.first, rest.subspan(0, run.count));
     rest.remove_prefix(run.count);
   }

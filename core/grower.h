@@ -54,9 +54,14 @@ class Grower {
   // refusal; how many there were by then.
   [[nodiscard]] ChunkProgress MakeSpare(uint64_t count, const PoolState* pool, CompletionCheck& completion);
 
+  // Since it was made: chunks moved; chunks mapped where one had been moved or trimmed away before; growths that moved
+  // chunks, and that created some.
   [[nodiscard]] uint64_t moved() const { return moved_; }
   // Whether the last growth failed because of its pool's own limit.
   [[nodiscard]] bool pool_was_full() const { return pool_was_full_; }
+  [[nodiscard]] uint64_t refilled() const { return refilled_; }
+  [[nodiscard]] uint64_t growths_that_moved() const { return growths_that_moved_; }
+  [[nodiscard]] uint64_t growths_that_created() const { return growths_that_created_; }
 
  private:
   absl::StatusOr<Block*> GrowInto(const GrowthWindow& window, CompletionCheck& completion);
@@ -75,6 +80,9 @@ class Grower {
   IdleQueue& idle_queue_;
   const Growth policy_;
   uint64_t moved_ = 0;
+  uint64_t refilled_ = 0;
+  uint64_t growths_that_moved_ = 0;
+  uint64_t growths_that_created_ = 0;
   uint64_t created_for_failed_ = 0;
   bool pool_was_full_ = false;
   Bytes needed_;

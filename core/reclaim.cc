@@ -48,7 +48,7 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   request.pool->EndRequest();
   const Bytes released = supply_.Release(std::min(climb.created(), supply_.spare())).bytes;
   if (!absl::IsResourceExhausted(failure)) return failure;
-  ++counts_.failed_allocations;
+  ++counts_.rungs.failed;
   UpdateFigures();
   Shortage shortage = DescribeShortage(request, failure, climb);
   if (!shortage.needed.is_zero()) shortage.needed += released;
@@ -60,7 +60,9 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   if (const absl::Status status = pools_.Find(request.pool->id()).status(); !status.ok()) return status;
   ReclaimRetiredPools();
   CompletionCheck completion(events_, *device_);
-  for (Block* block : pending_queue_.TakeComplete(completion)) SettlePending(block);
+  const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
+  if (!complete.empty()) ++counts_.rungs.collected;
+  for (Block* block : complete) SettlePending(block);
   // Memory may have become free since the caller looked: just now, or by another thread while the lock was released.
   SegmentSet& set = SetFor(request);
   if (Block* block = set.free_index.BestFit(request.rounded); block != nullptr) {
@@ -83,6 +85,7 @@ Block* Allocator::Impl::TakeFromOtherClass(const Request& request) {
     Block* block = heap.set(size_class).free_index.BestFit(request.rounded);
     if (block == nullptr) continue;
     block->segment->Take(block, block->begin, request.rounded);
+    ++counts_.rungs.other_class;
     return block;
   }
   return nullptr;
@@ -119,7 +122,7 @@ bool Allocator::Impl::AskOtherAllocators(Climb& climb) {
   if (missing.is_zero() || grower_.pool_was_full() || supply_.pool().bytes_left() < grower_.needed()) return false;
   if (!climb.MayAskOthers() || !peer_.HasOthers()) return false;
   climb.NoteOthersAsked();
-  ++counts_.other_allocators_asked;
+  ++counts_.rungs.others_asked;
   mu_.Unlock();
   const Bytes given = peer_.AskOthers(missing);
   mu_.Lock();
@@ -132,7 +135,7 @@ bool Allocator::Impl::AskOtherAllocators(Climb& climb) {
 
 bool Allocator::Impl::AskCallbacks(const Request& request, const absl::Status& failure, Climb& climb) {
   if (!climb.MayCall() || !callbacks_.CanCall()) return false;
-  ++counts_.callbacks_asked;
+  ++counts_.rungs.callbacks_asked;
   const Shortage shortage = DescribeShortage(request, failure, climb);
   mu_.Unlock();
   const bool again = callbacks_.Call(shortage);
@@ -198,10 +201,12 @@ absl::Status Allocator::Impl::WaitFor(const Ticket& ticket) {
   }
   std::shared_ptr<const Event> event = ticket.stream->EventOf(ticket.epoch);
   if (event == nullptr) return WaitForContext();
-  ++counts_.waits;
+  ++counts_.rungs.waited;
+  const StallCounter::Clock::time_point begin = StallCounter::Clock::now();
   mu_.Unlock();
   const absl::Status status = event->Synchronize();
   mu_.Lock();
+  gpu_stalls_.AddSince(begin);
   if (!status.ok()) return status;
   // Known without asking again, so that every round gets further even if the driver should refuse to be asked.
   event.reset();  // so that it can be recorded again
@@ -216,15 +221,17 @@ absl::Status Allocator::Impl::WaitForContext() {
     const uint64_t epoch = stream->last_closed();
     covered.push_back(Ticket{std::move(stream), epoch});
   }
-  ++counts_.waits;
+  ++counts_.rungs.synchronized;
   // Another thread may release more meanwhile, which the driver may not count yet.
   const uint64_t releases = supply_.releases();
+  const StallCounter::Clock::time_point begin = StallCounter::Clock::now();
   mu_.Unlock();
   const Driver& driver = device_->driver();
   const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(*device_);
   absl::Status status = context.status();
   if (status.ok()) status = CallStatus(driver, driver.ctx_synchronize(), EntryPoint::ctx_synchronize);
   mu_.Lock();
+  gpu_stalls_.AddSince(begin);
   if (!status.ok()) return status;
   supply_.NoteSynchronized(releases);
   for (const Ticket& ticket : covered) ticket.stream->CompleteUpTo(ticket.epoch, events_);

@@ -63,7 +63,10 @@ uint64_t Segment::Release(Block* block, FreeStamp stamp) {
 Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {
   const DeviceAddress begin = AddressOf(first_slot);
   if (slots_.size() < first_slot + chunks.size()) slots_.resize(first_slot + chunks.size());
-  for (size_t i = 0; i < chunks.size(); ++i) slots_[first_slot + i].chunk = chunks[i];
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    slots_[first_slot + i].chunk = chunks[i];
+    slots_[first_slot + i].evicted = false;
+  }
   figures_.reserved.Add(chunk_size_ * chunks.size());
   Block* hole = HoleAt(begin);
   Convert(hole, {begin, chunk_size_ * chunks.size()}, BlockState::kFree);
@@ -72,7 +75,10 @@ Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {
 
 void Segment::Evict(const SlotRun& slots) {
   Block* block = FreeBlockOfIdle(slots.first);
-  for (uint64_t slot = slots.first; slot < slots.end(); ++slot) slots_[slot] = Slot();
+  for (uint64_t slot = slots.first; slot < slots.end(); ++slot) {
+    slots_[slot] = Slot();
+    slots_[slot].evicted = true;
+  }
   idle_queue_.Forget(slots.count);
   figures_.idle.Subtract(chunk_size_ * slots.count);
   figures_.reserved.Subtract(chunk_size_ * slots.count);
@@ -182,6 +188,13 @@ Bytes Segment::BytesIn(BlockState state) const {
   return sum;
 }
 
+uint64_t Segment::EvictedSlots(const SlotRun& slots) const {
+  uint64_t count = 0;
+  const uint64_t end = std::min<uint64_t>(slots.end(), slots_.size());
+  for (uint64_t slot = slots.first; slot < end; ++slot) count += slots_[slot].evicted ? 1 : 0;
+  return count;
+}
+
 uint64_t Segment::MappedSlots() const {
   return std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !slot.chunk.is_none(); });
 }
@@ -229,8 +242,8 @@ absl::Status Segment::CheckInvariants() const {
   for (uint64_t slot = 0; slot < slots_.size(); ++slot) {
     const Slot& s = slots_[slot];
     const bool first_idle = idle_in[slot] != nullptr && (slot == 0 || idle_in[slot - 1] == nullptr);
-    if (s.chunk.is_none() == mapped[slot] || (s.stamp != 0) != (idle_in[slot] != nullptr) ||
-        (first_idle && s.block != idle_in[slot])) {
+    if (s.chunk.is_none() == mapped[slot] || (s.evicted && !s.chunk.is_none()) ||
+        (s.stamp != 0) != (idle_in[slot] != nullptr) || (first_idle && s.block != idle_in[slot])) {
       return absl::InternalError(
           absl::StrCat("segment: slot ", slot, " at ", ToString(AddressOf(slot)), " contradicts the blocks"));
     }

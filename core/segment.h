@@ -89,6 +89,8 @@ class Segment {
   }
   // None where the slot is not mapped.
   [[nodiscard]] ChunkId chunk(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].chunk : ChunkId(); }
+  // How many of these slots, which are in a hole, had a chunk that was taken away.
+  [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
   // The number of the free at which the slot fell idle; 0 if it is not idle.
   [[nodiscard]] uint64_t stamp(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].stamp : 0; }
 
@@ -103,6 +105,7 @@ class Segment {
  private:
   struct Slot {
     ChunkId chunk;
+    bool evicted = false;  // had a chunk before, and has none
     uint64_t stamp = 0;
     // In the first idle slot of a free block, that block. Idle slots of different free blocks are never neighbours,
     // because what lies between the blocks lies in no idle slot: going down from any idle slot leads there.
