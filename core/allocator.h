@@ -79,6 +79,11 @@ class Allocator {
   // work was queued: the driver may give the next stream the same handle. Blocks allocated for it stay valid. OK for a
   // stream that is not known. Never waits; one event is recorded. If the driver refuses that, its error is returned,
   // and all the same the stream is forgotten: its memory is moved only after the whole context was synchronised.
+  //
+  // What happens without it: a new stream with the old handle is served memory that the old one freed, and nothing
+  // orders the two. Allocate asks the driver nothing, so it cannot tell. Where the driver has cuStreamGetId (CUDA 12),
+  // memory is at least not moved elsewhere under the old stream's work: the next event for the handle finds that out,
+  // and what was freed by then waits until the context was synchronised. Older drivers do not even tell that.
   absl::Status OnStreamDestroyed(StreamHandle stream);
 
   // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle, least

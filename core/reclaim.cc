@@ -18,6 +18,7 @@ namespace expanse {
 // had been freed until then.
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
+  streams_.FindOrAdd(request.stream)->Identify(*device_);
   Climb climb(supply_.refusals());
   request.pool->BeginRequest();
   absl::Status failure;

@@ -1,9 +1,11 @@
 #include "core/stream_state.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/driver_call.h"
 #include "vmm/scoped_context.h"
 
 namespace expanse {
@@ -33,9 +35,39 @@ std::string ToString(StreamKey key) {
   return absl::StrCat("stream 0x", absl::Hex(reinterpret_cast<uintptr_t>(key.raw)));
 }
 
+void StreamState::Identify(const Device& device) {
+  if (identified_ || key_.is_default() || device.driver().stream_get_id == nullptr) return;
+  const absl::StatusOr<ScopedContext> context = ScopedContext::Enter(device);
+  if (context.ok()) (void)IsSameStream(*context);
+}
+
+absl::StatusOr<bool> StreamState::IsSameStream(const ScopedContext& context) {
+  const Driver& driver = context.device().driver();
+  // Default streams are there for as long as their context or thread.
+  if (key_.is_default() || driver.stream_get_id == nullptr) return true;
+  identified_ = true;
+  abi::u64 id = 0;
+  const abi::Result result = driver.stream_get_id(static_cast<abi::Stream>(key_.raw), &id);
+  if (result == abi::kInvalidHandle) {
+    id_.reset();
+    return false;
+  }
+  if (result != abi::kSuccess) {
+    return CallStatus(driver, result, EntryPoint::stream_get_id, "stream=0x",
+                      absl::Hex(reinterpret_cast<uintptr_t>(key_.raw)));
+  }
+  return std::exchange(id_, id).value_or(id) == id;
+}
+
 absl::StatusOr<uint64_t> StreamState::Close(EventPool& events, const Device& device) {
   absl::StatusOr<ScopedContext> context = ScopedContext::Enter(device);
   if (!context.ok()) return context.status();
+  const absl::StatusOr<bool> same = IsSameStream(*context);
+  if (!same.ok()) return same.status();
+  if (!*same) {
+    CloseWithoutEvent();
+    return last_closed();
+  }
   // Another thread's default stream cannot be named here. An event on the legacy default stream comes after all work
   // of the blocking streams, and those default streams are blocking (CUDA driver API, "Stream synchronization
   // behavior").
@@ -47,18 +79,22 @@ absl::StatusOr<uint64_t> StreamState::Close(EventPool& events, const Device& dev
   return open_++;
 }
 
+void StreamState::CloseWithoutEvent() {
+  if (fence_first_ == 0) fence_first_ = open_;
+  fence_last_ = open_;
+  idle_in_epoch_ = 0;
+  ++open_;
+}
+
 absl::Status StreamState::Detach(EventPool& events, const Device& device) {
   const absl::StatusOr<uint64_t> closed = Close(events, device);
-  if (!closed.ok()) {
-    needs_fence_ = true;
-    ++open_;
-  }
+  if (!closed.ok()) CloseWithoutEvent();
   detached_ = true;
   return closed.status();
 }
 
 absl::Status StreamState::Poll(EventPool& events) {
-  while (!closed_.empty()) {
+  while (!closed_.empty() && !(needs_fence() && closed_.front().epoch >= fence_first_)) {
     const absl::StatusOr<bool> done = closed_.front().event->Query();
     if (!done.ok()) return done.status();
     if (!*done) break;
@@ -68,6 +104,7 @@ absl::Status StreamState::Poll(EventPool& events) {
 }
 
 std::shared_ptr<const Event> StreamState::EventOf(uint64_t epoch) const {
+  if (needs_fence() && epoch >= fence_first_) return nullptr;
   for (const Closed& closed : closed_) {
     if (closed.epoch >= epoch) return closed.event;
   }
@@ -77,7 +114,10 @@ std::shared_ptr<const Event> StreamState::EventOf(uint64_t epoch) const {
 void StreamState::CompleteUpTo(uint64_t epoch, EventPool& events) {
   while (!closed_.empty() && closed_.front().epoch <= epoch) RetireFirst(events);
   if (completed_ < epoch) completed_ = epoch;
-  if (detached_ && epoch == open_ - 1) needs_fence_ = false;
+  if (!needs_fence() || epoch < fence_first_) return;
+  const bool all = epoch >= fence_last_;
+  fence_first_ = all ? 0 : epoch + 1;
+  if (all) fence_last_ = 0;
 }
 
 // An event that another thread is waiting for is not recorded again, which would make it wait for later work: whoever
@@ -102,9 +142,13 @@ absl::Status StreamState::CheckInvariants() const {
     }
     previous = closed.epoch;
   }
-  if (!needs_fence_ && previous != open_ - 1) {
+  if (std::max(previous, fence_last_) != open_ - 1) {
     return absl::InternalError(
         absl::StrCat(ToString(key_), ": epoch ", open_ - 1, " has no event and is not complete"));
+  }
+  if (needs_fence() && !(completed_ < fence_first_ && fence_first_ <= fence_last_)) {
+    return absl::InternalError(absl::StrCat(ToString(key_), ": epochs ", fence_first_, " to ", fence_last_,
+                                            " wait for a fence, and ", completed_, " is complete"));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,8 @@ struct StreamKey {
   // The key of `stream` as the calling thread means it. O(1).
   [[nodiscard]] static StreamKey Of(StreamHandle stream);
   [[nodiscard]] bool is_per_thread() const { return thread != 0; }
+  // The legacy one or a per-thread one.
+  [[nodiscard]] bool is_default() const { return raw == nullptr || is_per_thread(); }
 
   friend bool operator==(StreamKey a, StreamKey b) { return a.raw == b.raw && a.thread == b.thread; }
   template <typename H>
@@ -42,7 +45,12 @@ struct StreamKey {
 // Recording is lazy: nothing is recorded until somebody needs to know. After Detach the last epoch is closed for good,
 // and the driver may give the handle to another stream.
 //
-// Invariants: completed < open; the closed epochs that are not complete have one event each, in order.
+// A program may forget to say that a stream is gone. Where the driver has cuStreamGetId, Close notices: an event would
+// then stand for another stream's work. From that epoch on nothing counts as complete before the whole context was
+// synchronised; the stream that has the handle now goes on with the memory and with epochs of its own.
+//
+// Invariants: completed < open; the closed epochs that are not complete have one event each, in order, but for those
+// that wait for a fence, which need not have one.
 // Guarded by the allocator's lock, except that an event from EventOf may be waited for without it.
 class StreamState {
  public:
@@ -57,8 +65,13 @@ class StreamState {
   [[nodiscard]] bool IsOpen(uint64_t epoch) const { return epoch >= open_; }
   [[nodiscard]] bool detached() const { return detached_; }
 
-  // Closes the open epoch by recording an event, and returns the epoch that was closed. After a failure it is still
-  // open. One or two driver calls and those of `context`; never waits. The stream must not be detached.
+  // Remembers which stream the handle names, as Close compares it. Does nothing after the first time, for default
+  // streams and where the driver cannot tell. One driver call and those of entering the context; never waits.
+  void Identify(const Device& device);
+
+  // Closes the open epoch by recording an event, or without one if the stream is gone, and returns the epoch that was
+  // closed. After a failure it is still open. Two or three driver calls and those of entering the context; never waits.
+  // The stream must not be detached.
   [[nodiscard]] absl::StatusOr<uint64_t> Close(EventPool& events, const Device& device);
 
   // Whole chunks that fell idle in the open epoch; counted by whoever frees.
@@ -68,14 +81,14 @@ class StreamState {
   // Closes the open epoch for good. When no event can be recorded, what it covers counts as complete only once the
   // whole context was synchronised (needs_fence), and the failure is returned.
   absl::Status Detach(EventPool& events, const Device& device);
-  // Whether the last epoch has no event and never will.
-  [[nodiscard]] bool needs_fence() const { return needs_fence_; }
+  // Whether there are epochs that count as complete only once the context was synchronised.
+  [[nodiscard]] bool needs_fence() const { return fence_last_ != 0; }
 
   // Asks the driver which closed epochs are complete: one call for each that is, and one for the first that is not.
   // An error of the driver is returned, and nothing more is assumed complete.
   absl::Status Poll(EventPool& events);
   // The event that covers an epoch that is closed and not complete. It stays valid while held, whatever happens to the
-  // epoch meanwhile. Null if the epoch has none.
+  // epoch meanwhile. Null if a fence is needed.
   [[nodiscard]] std::shared_ptr<const Event> EventOf(uint64_t epoch) const;
   // The caller saw everything complete that was queued in the context before `epoch`, which is closed, was closed.
   void CompleteUpTo(uint64_t epoch, EventPool& events);
@@ -90,15 +103,22 @@ class StreamState {
     uint64_t epoch;
     std::shared_ptr<Event> event;
   };
+  // Whether the handle names the stream that it named when that was first asked. True if nobody can tell.
+  absl::StatusOr<bool> IsSameStream(const ScopedContext& context);
+  void CloseWithoutEvent();
   void RetireFirst(EventPool& events);
 
   const StreamKey key_;
+  bool identified_ = false;     // the driver was asked for the id
+  std::optional<uint64_t> id_;  // never another stream's, while the process lives
   uint64_t open_ = 1;
   uint64_t completed_ = 0;
   std::deque<Closed> closed_;
   uint64_t idle_in_epoch_ = 0;
   bool detached_ = false;
-  bool needs_fence_ = false;
+  // The epochs that wait for a fence: all from the first on, of which the last one has no event. 0: none.
+  uint64_t fence_first_ = 0;
+  uint64_t fence_last_ = 0;
 };
 
 // What must be complete before memory may be used again.

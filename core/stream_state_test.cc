@@ -181,5 +181,88 @@ TEST_F(StreamStateTest, WithoutALastEventOnlyAFenceCompletesIt) {
   EXPECT_FALSE(state_->needs_fence());
 }
 
+// The driver gives the handle of a destroyed stream to the next one.
+class ReusedHandleTest : public StreamStateTest {
+ protected:
+  void Destroy() { ASSERT_EQ(simulator->driver().stream_destroy(raw_), abi::kSuccess); }
+  void CreateAgain() {
+    const abi::Stream before = raw_;
+    ASSERT_EQ(simulator->driver().stream_create(&raw_, abi::kStreamNonBlocking), abi::kSuccess);
+    ASSERT_EQ(raw_, before);
+  }
+};
+
+TEST_F(ReusedHandleTest, AnEventOfAnotherStreamProvesNothing) {
+  Work();
+  EXPECT_EQ(Close(), 1u);
+  Work();
+  Destroy();
+  CreateAgain();
+  EXPECT_EQ(Close(), 2u);
+  EXPECT_TRUE(state_->needs_fence());
+  EXPECT_FALSE(state_->detached()) << "the stream that has the handle now goes on";
+  EXPECT_EQ(Close(), 3u) << "which has done nothing";
+  EXPECT_NE(state_->EventOf(1), nullptr);
+  EXPECT_EQ(state_->EventOf(2), nullptr);
+  EXPECT_EQ(state_->EventOf(3), nullptr);
+  simulator->Advance(milliseconds(11));
+  Poll();
+  EXPECT_TRUE(state_->IsComplete(1));
+  EXPECT_FALSE(state_->IsComplete(2));
+  EXPECT_FALSE(state_->IsComplete(3));
+  state_->CompleteUpTo(3, *events_);
+  Check();
+  EXPECT_FALSE(state_->needs_fence());
+  EXPECT_EQ(Close(), 4u);
+  Poll();
+  EXPECT_TRUE(state_->IsComplete(4)) << "the new stream is known by now";
+}
+
+TEST_F(ReusedHandleTest, IsNoticedByTheFirstCloseOfAStreamThatWasIdentified) {
+  state_->Identify(*device);
+  EXPECT_EQ(Calls(EntryPoint::stream_get_id), 1u);
+  state_->Identify(*device);
+  EXPECT_EQ(Calls(EntryPoint::stream_get_id), 1u);
+  Destroy();
+  CreateAgain();
+  Close();
+  EXPECT_TRUE(state_->needs_fence());
+  EXPECT_EQ(Calls(EntryPoint::event_record), 0u);
+}
+
+TEST_F(ReusedHandleTest, AHandleOfNoStreamClosesEpochsTooAndFencesAddUp) {
+  Destroy();
+  EXPECT_EQ(Close(), 1u);
+  EXPECT_EQ(Close(), 2u);
+  state_->CompleteUpTo(1, *events_);
+  Check();
+  EXPECT_TRUE(state_->IsComplete(1));
+  EXPECT_TRUE(state_->needs_fence());
+  state_->CompleteUpTo(2, *events_);
+  Check();
+  EXPECT_FALSE(state_->needs_fence());
+  CreateAgain();
+  EXPECT_EQ(Close(), 3u);
+  EXPECT_FALSE(state_->needs_fence());
+}
+
+TEST_F(ReusedHandleTest, ADriverThatWillNotSayLeavesTheEpochOpen) {
+  simulator->FailNthCall(EntryPoint::stream_get_id, 1, abi::kUnknown);
+  EXPECT_TRUE(absl::IsInternal(state_->Close(*events_, *device).status()));
+  Check();
+  EXPECT_TRUE(state_->IsOpen(1));
+}
+
+TEST_F(StreamStateTest, DefaultStreamsAreNeverAskedWhoTheyAre) {
+  for (const StreamHandle stream : {StreamHandle(), StreamHandle::PerThread()}) {
+    StreamState state(StreamKey::Of(stream));
+    state.Identify(*device);
+    ASSERT_TRUE(state.Close(*events_, *device).ok());
+    EXPECT_EQ(state.Poll(*events_), absl::OkStatus());
+  }
+  EXPECT_EQ(Calls(EntryPoint::stream_get_id), 0u);
+  EXPECT_EQ(Calls(EntryPoint::event_record), 2u);
+}
+
 }  // namespace
 }  // namespace expanse
