@@ -1,5 +1,6 @@
 #include "tests/stress/stress_device.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,10 @@ absl::StatusOr<std::unique_ptr<StressDevice>> StressDevice::Open(Bytes memory, B
   config.devices[0].total_memory = memory;
   config.devices[0].granularity = granularity;
   config.memory = mode;
+  return Open(config);
+}
+
+absl::StatusOr<std::unique_ptr<StressDevice>> StressDevice::Open(const sim::Config& config) {
   absl::StatusOr<std::unique_ptr<sim::Simulator>> simulator = sim::Simulator::Create(config);
   if (!simulator.ok()) return simulator.status();
   std::unique_ptr<StressDevice> device(new StressDevice(*std::move(simulator)));
@@ -42,6 +47,13 @@ absl::StatusOr<StreamHandle> StressDevice::CreateStream() {
   const abi::Result result = driver().stream_create(&stream, abi::kStreamNonBlocking);
   if (result != abi::kSuccess) return ToStatus(driver(), result, "cuStreamCreate(non-blocking)");
   return streams_.emplace_back(stream);
+}
+
+absl::Status StressDevice::DestroyStream(StreamHandle stream) {
+  const auto known = std::find(streams_.begin(), streams_.end(), stream);
+  if (known == streams_.end()) return absl::InvalidArgumentError("the stream was not made here");
+  streams_.erase(known);
+  return ToStatus(driver(), driver().stream_destroy(Raw(stream)), "cuStreamDestroy");
 }
 
 absl::Status StressDevice::Order(StreamHandle earlier, StreamHandle later) {

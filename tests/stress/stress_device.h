@@ -16,11 +16,13 @@
 namespace expanse::stress {
 
 // A simulator with one device, whose primary context is held, and streams made on request. Programs on several threads
-// may share one; each thread calls MakeCurrent first. CreateStream and Close are for one thread at a time.
+// may share one; each thread calls MakeCurrent first. CreateStream, DestroyStream and Close are for one thread at a
+// time.
 class StressDevice {
  public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<StressDevice>> Open(Bytes memory, Bytes granularity,
                                                                           sim::MemoryMode mode);
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<StressDevice>> Open(const sim::Config& config);
   ~StressDevice();
   StressDevice(const StressDevice&) = delete;
   StressDevice& operator=(const StressDevice&) = delete;
@@ -30,8 +32,10 @@ class StressDevice {
 
   // Makes the context current on the calling thread.
   [[nodiscard]] absl::Status MakeCurrent();
-  // A non-blocking stream, which lives until Close.
+  // A non-blocking stream, which lives until Close or DestroyStream.
   [[nodiscard]] absl::StatusOr<StreamHandle> CreateStream();
+  // Queued work goes on.
+  [[nodiscard]] absl::Status DestroyStream(StreamHandle stream);
   // Work queued on `later` from now on runs after what `earlier` was given so far.
   [[nodiscard]] absl::Status Order(StreamHandle earlier, StreamHandle later);
   [[nodiscard]] absl::Status WaitForEverything();
