@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<StressDevice>> RandomOperations::OpenDevice(const
   sim::Config config;
   config.devices[0].total_memory = shape.memory;
   config.devices[0].granularity = shape.chunk;
+  config.poison = false;  // blocks are filled here, and filling whole chunks takes most of the time
   config.quirks.release_lag = shape.device_gives_back_late;
   return StressDevice::Open(config);
 }
