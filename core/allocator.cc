@@ -44,6 +44,10 @@ absl::StatusOr<std::unique_ptr<Allocator>> Allocator::Create(const Driver& drive
     return absl::InvalidArgumentError(
         absl::StrCat("address_space_multiple is ", options.address_space_multiple, ", expected at least 1"));
   }
+  if (options.record_events > AllocatorOptions::kMostRecordedEvents) {
+    return absl::InvalidArgumentError(absl::StrCat("record_events is ", options.record_events, ", expected at most ",
+                                                   AllocatorOptions::kMostRecordedEvents));
+  }
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver, options.device);
   if (!device.ok()) return device.status();
   const Bytes chunk_size = options.chunk_size.value_or(std::max(MiB(2), (*device)->granularity()));
@@ -144,6 +148,18 @@ Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->Ge
 
 HeapStats Allocator::GetStreamStats(StreamHandle stream) const {
   return impl_->forked() ? HeapStats() : impl_->GetStreamStats(stream);
+}
+
+Snapshot Allocator::TakeSnapshot() const { return impl_->forked() ? Snapshot() : impl_->TakeSnapshot(); }
+
+absl::Status Allocator::Mark(std::string_view label) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->Mark(label);
+}
+
+absl::StatusOr<std::string> Allocator::GetRecording() const {
+  if (impl_->forked()) return Forked();
+  return impl_->GetRecording();
 }
 
 DriverCallCounts Allocator::GetDriverCalls() const { return impl_->GetDriverCalls(); }

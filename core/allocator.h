@@ -17,12 +17,15 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/options.h"
 #include "core/pool.h"
 #include "core/shortage.h"
+#include "core/snapshot.h"
 #include "core/stats.h"
 #include "vmm/counting_driver.h"
 #include "vmm/driver.h"
@@ -133,6 +136,20 @@ class Allocator {
   [[nodiscard]] HeapStats GetStreamStats(StreamHandle stream) const;
   // Calls that this allocator made of each entry point of the driver, and the host time inside them. Takes no lock.
   [[nodiscard]] DriverCallCounts GetDriverCalls() const;
+  // All that the allocator holds, at one moment: segments, blocks, chunks, streams, pools, figures and, where the
+  // recorder is on, its events. No driver call. O(everything), under the lock. Empty in a forked child.
+  [[nodiscard]] Snapshot TakeSnapshot() const;
+
+  // With AllocatorOptions::record_events the allocator remembers what it was asked for lately, at little cost to it.
+
+  // Names this moment in the recording, as "step3". INVALID_ARGUMENT for a label that a trace cannot hold: it takes 1
+  // to 4096 bytes without comma, '#', control characters and outer blanks. FAILED_PRECONDITION if nothing is recorded.
+  absl::Status Mark(std::string_view label);
+  // The recording as a trace (docs/trace_format.md) that can be replayed: blocks that were live when the oldest event
+  // happened are allocated first. FAILED_PRECONDITION if nothing is recorded. O(events and live blocks), under the
+  // lock.
+  [[nodiscard]] absl::StatusOr<std::string> GetRecording() const;
+
   // Sets the peak of every figure to its current value.
   void ResetPeaks();
 

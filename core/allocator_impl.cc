@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/segment_sums.h"
 #include "vmm/scoped_context.h"
 
 namespace expanse {
@@ -36,7 +35,8 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       addresses_(*device_, chunk_size, ProcessAddressBudget()),
       supply_(*device_, chunk_size, device_->total_memory(), ProcessHandleBudget()),
       events_(*device_),
-      grower_(supply_, idle_queue_, options.growth),
+      recorder_(options.record_events),
+      grower_(supply_, idle_queue_, recorder_, options.growth),
       peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 
 bool Allocator::Impl::Quiesce() {
@@ -113,6 +113,10 @@ void Allocator::Impl::HandOut(Block* block, Bytes asked) {
   for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Add(asked);
   for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Add(block->size);
   ++counts_.allocations;
+  if (recorder_.on()) {
+    const uint32_t stream = block->segment->heap()->stream()->number();
+    recorder_.Add({block->begin.value(), asked, stream, 0, SnapshotEventKind::kAllocate});
+  }
   UpdateFigures();
 }
 
@@ -124,10 +128,12 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   const StreamHeap& heap = *block->segment->heap();
   const std::shared_ptr<StreamState>& own = heap.stream();
 
+  uint32_t last_stream = own->number();
   std::vector<std::shared_ptr<StreamState>> users;
   if (block->users != nullptr) users = std::move(*block->users);
   if (stream) {
     const std::shared_ptr<StreamState>& last = streams_.FindOrAdd(StreamKey::Of(*stream));
+    last_stream = last->number();
     if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
   }
   block->users.reset();
@@ -143,6 +149,10 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
     uint64_t epoch = user->current_epoch();
     if (!user->detached()) (void)user->Close(events_, *device_);
     if (!user->IsComplete(epoch)) pending.tickets.push_back(Ticket{std::move(user), epoch});
+  }
+  if (recorder_.on()) {
+    const auto kind = pending.tickets.empty() ? SnapshotEventKind::kFree : SnapshotEventKind::kFreePending;
+    recorder_.Add({address.value(), block->requested, own->number(), last_stream, kind});
   }
   if (pending.tickets.empty()) {
     ReleaseBlock(block);
@@ -174,6 +184,10 @@ void Allocator::Impl::SettlePending(Block* block) {
   for (FigureCounter* figure : {&pending_, &block->segment->heap()->pool().figures().pending}) {
     figure->Subtract(block->size);
   }
+  if (recorder_.on()) {
+    const uint32_t stream = block->segment->heap()->stream()->number();
+    recorder_.Add({block->begin.value(), block->requested, stream, 0, SnapshotEventKind::kSettle});
+  }
   ReleaseBlock(block);
 }
 
@@ -183,7 +197,11 @@ absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stre
   if (!found.ok()) return found.status();
   Block* block = *found;
   const std::shared_ptr<StreamState>& user = streams_.FindOrAdd(StreamKey::Of(stream));
-  if (user == block->segment->heap()->stream()) return absl::OkStatus();
+  const std::shared_ptr<StreamState>& own = block->segment->heap()->stream();
+  if (recorder_.on()) {
+    recorder_.Add({address.value(), block->requested, own->number(), user->number(), SnapshotEventKind::kUse});
+  }
+  if (user == own) return absl::OkStatus();
   if (block->users == nullptr) block->users = std::make_unique<std::vector<std::shared_ptr<StreamState>>>();
   if (std::find(block->users->begin(), block->users->end(), user) == block->users->end()) block->users->push_back(user);
   return absl::OkStatus();
@@ -246,8 +264,11 @@ void Allocator::Impl::UpdateFigures() {
 }
 
 Stats Allocator::Impl::GetStats() const {
-  const DriverCallCounts calls = device_->calls();
   MutexLock lock(mu_);
+  return CurrentStats();
+}
+
+Stats Allocator::Impl::CurrentStats() const {
   Stats stats = counts_;
   stats.live = live_bytes_.figure();
   stats.allocated = allocated_.figure();
@@ -267,19 +288,10 @@ Stats Allocator::Impl::GetStats() const {
   stats.gpu_stalls = gpu_stalls_.stalls();
   stats.lock_stalls = lock_stalls_.stalls();
   stats.waits = stats.gpu_stalls.count;
+  const DriverCallCounts calls = device_->calls();
   stats.driver_calls = calls.TotalCalls();
   stats.driver_time = calls.TotalMeasured();
   return stats;
-}
-
-HeapStats Allocator::Impl::GetStreamStats(StreamHandle stream) const {
-  const StreamKey key = StreamKey::Of(stream);
-  MutexLock lock(mu_);
-  SegmentSums sums;
-  for (const PoolState* pool : pools_.Pools()) {
-    if (const StreamHeap* heap = pool->Find(key); heap != nullptr) sums.Add(*heap);
-  }
-  return sums.stats();
 }
 
 void Allocator::Impl::ResetPeaks() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -24,6 +25,7 @@
 #include "core/peers.h"
 #include "core/pending_queue.h"
 #include "core/pool_registry.h"
+#include "core/recorder.h"
 #include "core/shortage.h"
 #include "core/soft_limit.h"
 #include "core/stall_counter.h"
@@ -73,6 +75,9 @@ class Allocator::Impl {
   [[nodiscard]] const Device& device() const { return *device_; }
   Stats GetStats() const;
   HeapStats GetStreamStats(StreamHandle stream) const;
+  Snapshot TakeSnapshot() const;
+  absl::Status Mark(std::string_view label);
+  absl::StatusOr<std::string> GetRecording() const;
   DriverCallCounts GetDriverCalls() const { return device_->calls(); }
   void ResetPeaks();
   absl::Status CheckInvariants() const;
@@ -111,6 +116,7 @@ class Allocator::Impl {
   absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the slabs of segments back in which nothing is left: those of destroyed streams and retired pools, or all.
   void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Stats CurrentStats() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UpdateFigures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- pools.cc
@@ -153,6 +159,7 @@ class Allocator::Impl {
   EventPool events_ ABSL_GUARDED_BY(mu_);
   BlockArena arena_ ABSL_GUARDED_BY(mu_);
   IdleQueue idle_queue_ ABSL_GUARDED_BY(mu_);
+  Recorder recorder_ ABSL_GUARDED_BY(mu_);
   Grower grower_ ABSL_GUARDED_BY(mu_);
   StreamRegistry streams_ ABSL_GUARDED_BY(mu_);
   PoolRegistry pools_ ABSL_GUARDED_BY(mu_);

@@ -56,6 +56,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   absl::Status status = supply_.CheckInvariants();
   status.Update(idle_queue_.CheckInvariants());
   status.Update(pending_queue_.CheckInvariants());
+  status.Update(recorder_.CheckInvariants());
   status.Update(addresses_.CheckInvariants());
   SegmentSums all;
   const ChunkPool& pool = supply_.pool();

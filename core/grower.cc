@@ -22,6 +22,12 @@ SlotRun SlotsOf(const GrowthWindow& window) {
   return SlotRun{segment, first, segment->SlotOf(segment->SlotCeil(window.range.end())) - first};
 }
 
+RecordedEvent EventOf(const SlotRun& run, SnapshotEventKind kind) {
+  const Segment& segment = *run.segment;
+  return {segment.AddressOf(run.first).value(), segment.chunk_size() * run.count, segment.heap()->stream()->number(), 0,
+          kind};
+}
+
 }  // namespace
 
 absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, CompletionCheck& completion) {
@@ -123,6 +129,7 @@ absl::Status Grower::MoveAway(absl::Span<const SlotRun> runs, uint64_t& unmapped
     const ChunkProgress progress = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
     if (!progress.status.ok()) return progress.status;
     run.segment->Evict(run);
+    recorder_.Add(EventOf(run, SnapshotEventKind::kUnmap));
     unmapped += run.count;
   }
   return absl::OkStatus();
@@ -153,6 +160,7 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window) {
   for (const SlotRun& run : runs) {
     refilled_ += segment->EvictedSlots(run);
     block = segment->Fill(run.first, rest.subspan(0, run.count));
+    recorder_.Add(EventOf(run, SnapshotEventKind::kMap));
     rest.remove_prefix(run.count);
   }
   segment->Take(block, window.range.begin, window.range.size);

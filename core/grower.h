@@ -15,6 +15,7 @@
 #include "core/idle_queue.h"
 #include "core/options.h"
 #include "core/pool_state.h"
+#include "core/recorder.h"
 #include "core/segment.h"
 
 namespace expanse {
@@ -33,8 +34,8 @@ namespace expanse {
 // Guarded by the allocator's lock.
 class Grower {
  public:
-  Grower(ChunkSupply& supply, IdleQueue& idle_queue, Growth policy)
-      : supply_(supply), idle_queue_(idle_queue), policy_(policy) {}
+  Grower(ChunkSupply& supply, IdleQueue& idle_queue, Recorder& recorder, Growth policy)
+      : supply_(supply), idle_queue_(idle_queue), recorder_(recorder), policy_(policy) {}
 
   // Grows one of `segments`, none of which has a free block of `size`, and takes a block of that size there.
   // NOT_FOUND: no gap is large enough. RESOURCE_EXHAUSTED: chunks are missing. Else what the driver refused.
@@ -78,6 +79,7 @@ class Grower {
 
   ChunkSupply& supply_;
   IdleQueue& idle_queue_;
+  Recorder& recorder_;
   const Growth policy_;
   uint64_t moved_ = 0;
   uint64_t refilled_ = 0;

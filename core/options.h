@@ -4,6 +4,7 @@
 #ifndef EXPANSE_CORE_OPTIONS_H_
 #define EXPANSE_CORE_OPTIONS_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -34,6 +35,10 @@ struct AllocatorOptions {
   std::optional<Bytes> soft_limit;
   SoftLimitCallback on_soft_limit;
   Growth growth = Growth::kLazy;
+  // How many of the latest events the recorder keeps, at 32 bytes each; at most kMostRecordedEvents. See
+  // Allocator::GetRecording.
+  static constexpr uint64_t kMostRecordedEvents = uint64_t{1} << 30;
+  uint64_t record_events = 0;
   // Addresses reserved at creation, in multiples of the device's memory, rounded up to a power of two bytes. Halved
   // down to 1 while the driver refuses.
   int address_space_multiple = 8;

@@ -53,6 +53,11 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   UpdateFigures();
   Shortage shortage = DescribeShortage(request, failure, climb);
   if (!shortage.needed.is_zero()) shortage.needed += released;
+  if (recorder_.on()) {
+    const uint64_t device_free = shortage.device_free.value_or(Bytes()).count();
+    const uint32_t stream = streams_.FindOrAdd(request.stream)->number();
+    recorder_.Add({device_free, request.asked, stream, 0, SnapshotEventKind::kOutOfMemory});
+  }
   return OutOfMemoryError(shortage);
 }
 

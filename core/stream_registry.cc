@@ -12,7 +12,7 @@ StreamState* StreamRegistry::Find(StreamKey key) const {
 
 const std::shared_ptr<StreamState>& StreamRegistry::FindOrAdd(StreamKey key) {
   std::shared_ptr<StreamState>& stream = streams_[key];
-  if (stream == nullptr) stream = std::make_shared<StreamState>(key);
+  if (stream == nullptr) stream = std::make_shared<StreamState>(key, key == StreamKey() ? 0 : ++last_number_);
   return stream;
 }
 

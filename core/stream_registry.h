@@ -31,6 +31,7 @@ class StreamRegistry {
  private:
   absl::flat_hash_map<StreamKey, std::shared_ptr<StreamState>> streams_;
   std::vector<std::shared_ptr<StreamState>> retired_;
+  uint32_t last_number_ = 0;
 };
 
 }  // namespace expanse

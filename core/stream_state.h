@@ -54,11 +54,13 @@ struct StreamKey {
 // Guarded by the allocator's lock, except that an event from EventOf may be waited for without it.
 class StreamState {
  public:
-  explicit StreamState(StreamKey key) : key_(key) {}
+  explicit StreamState(StreamKey key, uint32_t number = 0) : key_(key), number_(number) {}
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
 
   [[nodiscard]] StreamKey key() const { return key_; }
+  // Tells streams apart for good, where handles come back. 0 is the legacy default stream.
+  [[nodiscard]] uint32_t number() const { return number_; }
   // The epoch that memory freed now belongs to. After Detach, the last one, which is closed.
   [[nodiscard]] uint64_t current_epoch() const { return detached_ ? open_ - 1 : open_; }
   [[nodiscard]] bool IsComplete(uint64_t epoch) const { return epoch <= completed_; }
@@ -109,6 +111,7 @@ class StreamState {
   void RetireFirst(EventPool& events);
 
   const StreamKey key_;
+  const uint32_t number_;
   bool identified_ = false;     // the driver was asked for the id
   std::optional<uint64_t> id_;  // never another stream's, while the process lives
   uint64_t open_ = 1;
