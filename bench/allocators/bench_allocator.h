@@ -39,6 +39,11 @@ class BenchAllocator {
   [[nodiscard]] virtual absl::Status Free(DeviceAddress address, StreamHandle stream) = 0;
   // Work on `stream`, another stream than the block's own, uses it.
   [[nodiscard]] virtual absl::Status RecordUse(DeviceAddress address, StreamHandle stream) = 0;
+  // A named moment of the program; told if it is recorded.
+  [[nodiscard]] virtual absl::Status Mark(std::string_view label);
+  // What was asked for since creation, as a trace in the base format. UNIMPLEMENTED for allocators that record nothing;
+  // FAILED_PRECONDITION where `record_events` was 0.
+  [[nodiscard]] virtual absl::StatusOr<std::string> Recording() const;
   [[nodiscard]] virtual AllocatorFigures figures() const = 0;
   // OK, or what is inconsistent. O(everything).
   [[nodiscard]] virtual absl::Status CheckInvariants() const = 0;
@@ -49,6 +54,7 @@ struct BenchAllocatorOptions {
   std::optional<Bytes> limit;       // most physical memory it may hold
   std::optional<Bytes> chunk_size;  // expanse
   Growth growth = Growth::kLazy;    // expanse
+  uint64_t record_events = 0;       // expanse: how many of the latest events it records
   // preallocated: size of the first block; none: 0.9 of the device's memory, and no block where that is below 10 MiB
   std::optional<Bytes> prealloc;
 };

@@ -14,13 +14,16 @@ absl::StatusOr<std::unique_ptr<BenchAllocator>> ExpanseAdapter::Create(std::uniq
   core.chunk_size = options.chunk_size;
   core.limit = options.limit;
   core.growth = options.growth;
+  core.record_events = options.record_events;
   auto allocator = Allocator::Create(context->driver(), core);
   if (!allocator.ok()) return allocator.status();
-  return absl::WrapUnique<BenchAllocator>(new ExpanseAdapter(std::move(context), *std::move(allocator)));
+  return absl::WrapUnique<BenchAllocator>(
+      new ExpanseAdapter(std::move(context), *std::move(allocator), core.record_events > 0));
 }
 
-ExpanseAdapter::ExpanseAdapter(std::unique_ptr<DeviceContext> context, std::unique_ptr<Allocator> allocator)
-    : context_(std::move(context)), allocator_(std::move(allocator)) {}
+ExpanseAdapter::ExpanseAdapter(std::unique_ptr<DeviceContext> context, std::unique_ptr<Allocator> allocator,
+                               bool records)
+    : context_(std::move(context)), allocator_(std::move(allocator)), records_(records) {}
 
 absl::StatusOr<DeviceAddress> ExpanseAdapter::Allocate(Bytes size, StreamHandle stream) {
   if (size > context_->total_memory()) {
@@ -36,6 +39,10 @@ absl::Status ExpanseAdapter::Free(DeviceAddress address, StreamHandle stream) {
 
 absl::Status ExpanseAdapter::RecordUse(DeviceAddress address, StreamHandle stream) {
   return allocator_->RecordUse(address, stream);
+}
+
+absl::Status ExpanseAdapter::Mark(std::string_view label) {
+  return records_ ? allocator_->Mark(label) : absl::OkStatus();
 }
 
 AllocatorFigures ExpanseAdapter::figures() const {

@@ -4,6 +4,8 @@
 #define EXPANSE_BENCH_ALLOCATORS_EXPANSE_ADAPTER_H_
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,14 +26,17 @@ class ExpanseAdapter final : public BenchAllocator {
   [[nodiscard]] absl::StatusOr<DeviceAddress> Allocate(Bytes size, StreamHandle stream) override;
   [[nodiscard]] absl::Status Free(DeviceAddress address, StreamHandle stream) override;
   [[nodiscard]] absl::Status RecordUse(DeviceAddress address, StreamHandle stream) override;
+  [[nodiscard]] absl::Status Mark(std::string_view label) override;
+  [[nodiscard]] absl::StatusOr<std::string> Recording() const override { return allocator_->GetRecording(); }
   [[nodiscard]] AllocatorFigures figures() const override;
   [[nodiscard]] absl::Status CheckInvariants() const override;
 
  private:
-  ExpanseAdapter(std::unique_ptr<DeviceContext> context, std::unique_ptr<Allocator> allocator);
+  ExpanseAdapter(std::unique_ptr<DeviceContext> context, std::unique_ptr<Allocator> allocator, bool records);
 
   const std::unique_ptr<DeviceContext> context_;
   const std::unique_ptr<Allocator> allocator_;
+  const bool records_;
 };
 
 }  // namespace expanse::bench

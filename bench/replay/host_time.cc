@@ -169,11 +169,12 @@ absl::StatusOr<std::optional<double>> MeasureHostNanosecondsPerPair(const Trace&
   ReplayOptions plain = options;
   plain.lag = 0;
   plain.touch = false;
+  plain.record = false;
   absl::StatusOr<std::unique_ptr<ReplayDevice>> device = ReplayDevice::Open(trace, plain);
   if (!device.ok()) return device.status();
   std::optional<Program> program = ProgramFor(trace, plain, **device);
   absl::StatusOr<std::unique_ptr<BenchAllocator>> allocator =
-      factory((*device)->driver(), AllocatorOptionsFor(plain, **device));
+      factory((*device)->driver(), AllocatorOptionsFor(trace, plain, **device));
   if (!allocator.ok()) return allocator.status();
 
   Timing timing(trace, **device);

@@ -37,6 +37,14 @@ absl::Status CheckOptions(const Trace& trace, const ReplayOptions& options) {
   return absl::OkStatus();
 }
 
+// Room for all that a replay asks for: its rows, the frees between runs and retries of failed requests; blocks that
+// become free later than they were freed, and growths, add some. With more than fits, the recording begins later.
+uint64_t EventsToRecord(const Trace& trace, const ReplayOptions& options) {
+  constexpr uint64_t kMost = uint64_t{1} << 26;  // 2 GiB of host memory
+  const uint64_t rows = 4 * (trace.events.size() + trace.block_count()) + 1024;
+  return options.repeat > kMost / rows ? kMost : rows * options.repeat;
+}
+
 // The allocator could not even be made for lack of memory: the first request is as good as refused.
 ReplayResult RefusedAtOnce(const Trace& trace, const ReplayOptions& options, const ReplayDevice& device,
                            const absl::Status& why) {
@@ -64,13 +72,15 @@ AllocatorFactory FactoryFor(const ReplayOptions& options) {
 
 }  // namespace
 
-BenchAllocatorOptions AllocatorOptionsFor(const ReplayOptions& options, const ReplayDevice& device) {
+BenchAllocatorOptions AllocatorOptionsFor(const Trace& trace, const ReplayOptions& options,
+                                          const ReplayDevice& device) {
   BenchAllocatorOptions allocator_options;
   allocator_options.device = device.ordinal();
   allocator_options.limit = options.limit;
   allocator_options.chunk_size = options.chunk_size;
   allocator_options.growth = options.growth;
   allocator_options.prealloc = options.prealloc;
+  if (options.record) allocator_options.record_events = EventsToRecord(trace, options);
   return allocator_options;
 }
 
@@ -83,13 +93,18 @@ absl::StatusOr<ReplayResult> ReplayWith(const Trace& trace, const ReplayOptions&
     if (!device.ok()) return device.status();
     std::optional<Program> program = ProgramFor(trace, options, **device);
     absl::StatusOr<std::unique_ptr<BenchAllocator>> allocator =
-        factory((*device)->driver(), AllocatorOptionsFor(options, **device));
+        factory((*device)->driver(), AllocatorOptionsFor(trace, options, **device));
     if (allocator.status().code() == absl::StatusCode::kResourceExhausted) {
       result = RefusedAtOnce(trace, options, **device, allocator.status());
     } else if (!allocator.ok()) {
       return allocator.status();
     } else {
       result = Replayer(trace, options, **device, program.has_value() ? &*program : nullptr, **allocator).Run();
+      if (result.ok() && options.record) {
+        absl::StatusOr<std::string> recording = (*allocator)->Recording();
+        if (!recording.ok()) return recording.status();
+        result->recording = *std::move(recording);
+      }
       allocator->reset();
     }
     if (!result.ok()) return result;

@@ -40,6 +40,7 @@ struct ReplayOptions {
   uint64_t seed = 0;              // of what `touch` writes
   sim::CostModel costs = sim::CostModel::Default();
   bool record_timeline = false;
+  bool record = false;  // expanse: what its own recorder kept becomes `recording` of the result
   // Called now and then with the events done and the events in all.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
@@ -86,6 +87,7 @@ struct ReplayResult {
   std::vector<std::string> hazard_descriptions;  // the first few
   std::optional<Bytes> smallest_capacity;        // fit
   std::vector<TimelinePoint> timeline;
+  std::optional<std::string> recording;  // a trace in the base format
 };
 
 // Replays `trace`. An out-of-memory failure is part of the result; an error status means that the replay itself could

@@ -156,6 +156,7 @@ absl::Status Replayer::Mark(const std::string& label) {
   mark.label = label;
   mark.event = event_;
   result_.marks.push_back(std::move(mark));
+  if (absl::Status status = allocator_.Mark(label); !status.ok()) return status;
   absl::string_view digits = label;
   uint64_t bytes = 0;
   if (options_.retry_oom && absl::ConsumePrefix(&digits, "oom_") && absl::SimpleAtoi(digits, &bytes) && bytes > 0) {

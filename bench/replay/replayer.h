@@ -32,7 +32,8 @@ using AllocatorFactory =
                                                    const AllocatorFactory& factory);
 
 // What the allocator is to be told, on a device with this much memory.
-[[nodiscard]] BenchAllocatorOptions AllocatorOptionsFor(const ReplayOptions& options, const ReplayDevice& device);
+[[nodiscard]] BenchAllocatorOptions AllocatorOptionsFor(const Trace& trace, const ReplayOptions& options,
+                                                        const ReplayDevice& device);
 
 // Walks the events and keeps the books of blocks. `program` may be null: then no work is queued. Used once, by one
 // thread.

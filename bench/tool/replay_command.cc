@@ -25,6 +25,7 @@ class ReplayCommand final : public Command {
     flags_.DeclareDevice(app);
     flags_.DeclareReplay(app);
     flags_.DeclareOutput(app);
+    flags_.DeclareRecord(app);
     app.footer(
         "Exit status: 0 done, 1 the trace ran out of memory, 2 usage or input error.\n\n"
         "Examples:\n"
@@ -36,6 +37,10 @@ class ReplayCommand final : public Command {
   absl::StatusOr<ExitStatus> Run() override {
     if (absl::Status status = CheckAllocator(allocator_); !status.ok()) return status;
     if (absl::Status status = flags_.Check(); !status.ok()) return status;
+    if (flags_.wants_recording() && allocator_ != "expanse") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--record: the allocator '", allocator_, "' records nothing; expected expanse"));
+    }
     absl::StatusOr<bench::LoadedTrace> loaded = trace_.Load();
     if (!loaded.ok()) return loaded.status();
     const bench::Trace& trace = loaded->trace;
@@ -57,6 +62,7 @@ class ReplayCommand final : public Command {
       if (absl::Status status = WriteStandardOutput(text); !status.ok()) return status;
     }
     if (!result->failure_message.empty()) Warn(result->failure_message);
+    if (absl::Status status = flags_.WriteRecording(*result); !status.ok()) return status;
     const ExitStatus exit_status = result->out_of_memory || result->hazards.value_or(0) > 0 ? kDidNotRun : kDone;
     TraceReport report{std::move(loaded->trace), {}, std::string()};
     report.title = Title(report.trace, flags_.DescribeDevice(*result));

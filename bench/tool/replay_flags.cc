@@ -20,6 +20,7 @@
 #include "bench/tool/flags.h"
 #include "bench/tool/output.h"
 #include "bench/tool/suggest.h"
+#include "bench/trace/base_format.h"
 #include "vmm/sim/cost_model.h"
 
 namespace expanse::tool {
@@ -137,12 +138,21 @@ void ReplayFlags::DeclareOutput(CLI::App& app) {
       ->type_name("FILE");
   AddLater(app, "--html", "FILE", "Write a report");
   AddLater(app, "--perfetto", "FILE", "Write a time line for Perfetto");
-  AddLater(app, "--record", "FILE", "Write a recording");
+}
+
+void ReplayFlags::DeclareRecord(CLI::App& app) {
+  app.add_option("--record", record_,
+                 "expanse: write what its own recorder kept as a trace, compressed for .gz; - is the standard output, "
+                 "without tables")
+      ->type_name("FILE");
 }
 
 absl::Status ReplayFlags::Check() const {
   if (json_ == "-" && svg_ == "-") {
     return absl::InvalidArgumentError("--json - and --svg - would both write to the standard output");
+  }
+  if (record_ == "-" && (json_ == "-" || svg_ == "-")) {
+    return absl::InvalidArgumentError("--record - and another output would both write to the standard output");
   }
   if (options_.repeat == 0) return absl::InvalidArgumentError("--repeat: must be at least 1");
   if (!on_simulator()) {
@@ -151,7 +161,7 @@ absl::Status ReplayFlags::Check() const {
     }
     if (options_.lag > 0) return absl::InvalidArgumentError("--lag: needs the simulated device");
   }
-  for (const std::string& path : {json_, svg_}) {
+  for (const std::string& path : {json_, svg_, record_}) {
     if (absl::Status status = CheckWritable(path); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -163,7 +173,17 @@ bench::ReplayOptions ReplayFlags::Resolve(const bench::Trace& trace) const {
   if (capacity_.has_value()) options.capacity = capacity_->Of(peak_live);
   if (limit_.has_value()) options.limit = limit_->Of(peak_live);
   options.record_timeline = !svg_.empty();
+  options.record = !record_.empty();
   return options;
+}
+
+absl::Status ReplayFlags::WriteRecording(const bench::ReplayResult& result) const {
+  if (record_.empty()) return absl::OkStatus();
+  if (!result.recording)
+    return absl::UnavailableError("--record: the allocator could not be made, so there is nothing");
+  absl::StatusOr<bench::Trace> trace = bench::ParseBaseFormat(*result.recording, record_);
+  if (!trace.ok()) return trace.status();
+  return WriteTraceTo(*trace, record_);
 }
 
 absl::Status ReplayFlags::WriteReports(absl::Span<const TraceReport> reports) const {

@@ -33,6 +33,8 @@ class ReplayFlags {
   void DeclareReplay(CLI::App& app);  // how often, how far, what is checked
   void DeclareOutput(CLI::App& app);  // reports
 
+  void DeclareRecord(CLI::App& app);  // of one replay
+
   // OK if every output can probably be written and the options go together.
   [[nodiscard]] absl::Status Check() const;
   // The options for one replay of `trace`, but for the allocator.
@@ -40,9 +42,12 @@ class ReplayFlags {
   // Writes the JSON and the picture that were asked for. The JSON of several traces is an array with the object of
   // each; a picture is of one trace.
   [[nodiscard]] absl::Status WriteReports(absl::Span<const TraceReport> reports) const;
+  // Writes the recording that was asked for.
+  [[nodiscard]] absl::Status WriteRecording(const bench::ReplayResult& result) const;
+  [[nodiscard]] bool wants_recording() const { return !record_.empty(); }
   [[nodiscard]] bool wants_picture() const { return !svg_.empty(); }
   // Whether the standard output is free for a table.
-  [[nodiscard]] bool ShowsTable() const { return json_ != "-" && svg_ != "-"; }
+  [[nodiscard]] bool ShowsTable() const { return json_ != "-" && svg_ != "-" && record_ != "-"; }
   [[nodiscard]] bool on_simulator() const { return !options_.cuda_device.has_value(); }
   [[nodiscard]] bool capacity_given() const { return capacity_.has_value(); }
 
@@ -52,7 +57,7 @@ class ReplayFlags {
  private:
   bench::ReplayOptions options_;
   std::optional<RelativeSize> capacity_, limit_;
-  std::string json_, svg_;
+  std::string json_, svg_, record_;
 };
 
 // Declares --allocators, a list separated by commas; all of them unless given.

@@ -165,10 +165,10 @@ TEST_F(ToolTest, BadValuesAreNamed) {
 TEST_F(ToolTest, WhatALaterVersionBringsSaysSo) {
   for (const char* command :
        {"expanse merge a.json", "expanse doctor", "expanse replay trace.csv --html r.html",
-        "expanse compare trace.csv --perfetto p.json", "expanse replay trace.csv --record r.bin",
-        "expanse compare trace.csv --what-if growth=lazy,frugal", "expanse replay trace.csv --allocator driver-pool",
-        "expanse compare trace.csv --allocators driver-pool", "expanse replay trace.csv --growth balanced",
-        "expanse generate fsdp", "expanse convert trace.csv out.pickle"}) {
+        "expanse compare trace.csv --perfetto p.json", "expanse compare trace.csv --what-if growth=lazy,frugal",
+        "expanse replay trace.csv --allocator driver-pool", "expanse compare trace.csv --allocators driver-pool",
+        "expanse replay trace.csv --growth balanced", "expanse generate fsdp",
+        "expanse convert trace.csv out.pickle"}) {
     EXPECT_THAT(Error(command), HasSubstr("comes in a later version")) << command;
   }
 }
@@ -263,6 +263,23 @@ TEST_F(ToolTest, OptionsReachTheReplay) {
   EXPECT_EQ(Shell("expanse replay oom.csv --capacity 64MiB").exit_status, 0);
   EXPECT_EQ(Shell("expanse replay oom.csv --capacity 64MiB --retry-oom").exit_status, 1);
   EXPECT_EQ(Shell("expanse replay oom.csv --capacity 1GiB --retry-oom").exit_status, 0);
+}
+
+TEST_F(ToolTest, ARecordedReplayIsTheTraceThatWasReplayed) {
+  EXPECT_EQ(Shell("expanse generate random --events 400 --live 32MiB --max-size 4MiB --seed 5 -o random.csv && "
+                  "expanse replay random.csv --capacity 1GiB --record again.csv")
+                .exit_status,
+            0);
+  // Ids count allocations from 0, as the generator's do.
+  EXPECT_EQ(Shell("cmp random.csv again.csv").out, "");
+  Write("steps.csv",
+        "op,id,bytes,stream\nm,step0,,\na,0,1000000,0\na,1,2000000,1\nu,0,,1\nm,step 1/b,,\nf,0,,0\na,2,7,2\nf,1,,2\n");
+  const Outcome piped = Shell("expanse replay steps.csv --record - --lag 3");
+  EXPECT_EQ(piped.exit_status, 0) << piped.err;
+  EXPECT_EQ(piped.out, Read("steps.csv"));
+  EXPECT_EQ(Shell("expanse replay steps.csv --record steps.csv.gz && expanse convert steps.csv.gz -").exit_status, 0);
+  EXPECT_THAT(Error("expanse replay trace.csv --allocator naive --record r.csv"), HasSubstr("'naive' records nothing"));
+  EXPECT_THAT(Error("expanse replay trace.csv --record - --json -"), HasSubstr("standard output"));
 }
 
 TEST_F(ToolTest, ConvertKeepsTheTrace) {
