@@ -32,6 +32,7 @@ RandomOperations::Shape RandomOperations::Draw(Choices& choices) {
   if (choices.Below(4) == 0) shape.options.limit = shape.memory * 3 / 4;
   shape.options.address_space_multiple = 1 << choices.Below(4);
   shape.streams = 1 + choices.Below(8);
+  shape.per_thread_stream = choices.Below(2) == 0;
   shape.frees_when_asked = choices.Below(4) == 0;
   shape.device_gives_back_late = choices.Below(4) == 0;
   return shape;
@@ -66,6 +67,7 @@ absl::Status RandomOperations::Run(uint64_t operations) {
 
 absl::Status RandomOperations::CreateStreams() {
   streams_.push_back(StreamHandle());
+  if (shape_.streams > 1 && shape_.per_thread_stream) streams_.push_back(StreamHandle::PerThread());
   while (streams_.size() < shape_.streams) {
     const absl::StatusOr<StreamHandle> stream = device_.CreateStream();
     if (!stream.ok()) return stream.status();
@@ -181,8 +183,8 @@ absl::Status RandomOperations::Free(size_t index) {
 // Destroys a stream and makes another one, which most likely gets its handle. Its blocks live on. What it was given
 // comes before what the legacy stream is given next.
 absl::Status RandomOperations::Replace(size_t stream_index) {
-  if (stream_index == 0) return absl::OkStatus();
   const StreamHandle old = streams_[stream_index];
+  if (stream_index == 0 || old == StreamHandle::PerThread()) return absl::OkStatus();
   const StreamHandle heir;
   absl::Status status = device_.Order(old, heir);
   if (status.ok()) status = allocator_.OnStreamDestroyed(old);

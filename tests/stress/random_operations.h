@@ -26,8 +26,9 @@ class RandomOperations {
     Bytes memory;
     Bytes chunk;
     AllocatorOptions options;
-    uint64_t streams = 1;           // 1 to 8, the first of them the legacy default stream
-    bool frees_when_asked = false;  // an out-of-memory callback frees a block
+    uint64_t streams = 1;            // 1 to 8, the first of them the legacy default stream
+    bool per_thread_stream = false;  // the second one is the thread's default stream
+    bool frees_when_asked = false;   // an out-of-memory callback frees a block
     bool device_gives_back_late = false;
   };
   [[nodiscard]] static Shape Draw(Choices& choices);

@@ -85,6 +85,9 @@ struct ResolvedRange {
 };
 [[nodiscard]] ResolvedRange ResolveRange(DriverState& state, AddressRange range, bool writes, DeviceOrdinal device);
 
+// Reports the races of work that was just queued, each with the addresses at which that work meets the other.
+void ReportRaces(DriverState& state, const QueuedWork& queued, absl::Span<const WorkAccess> accesses);
+
 }  // namespace expanse::sim
 
 #endif  // EXPANSE_VMM_SIM_ENTRY_POINTS_H_

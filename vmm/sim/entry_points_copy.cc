@@ -105,7 +105,7 @@ bool AddAccess(DriverState& state, const Side& side, bool writes, DeviceOrdinal 
 void QueueCopy(DriverState& state, EntryPoint entry_point, const char* what, const ResolvedStream& stream, size_t size,
                const std::vector<WorkAccess>& accesses) {
   const QueuedWork queued = state.timeline.Enqueue(stream.id, DurationOf(state, entry_point, size), accesses, what);
-  for (const Race& race : queued.races) state.Report(Hazard::Kind::kRace, race.ToString());
+  ReportRaces(state, queued, accesses);
 }
 
 abi::Result Copy(DriverState& state, EntryPoint entry_point, const char* what, const Side& to, const Side& from,

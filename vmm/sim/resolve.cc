@@ -1,7 +1,10 @@
 // What the arguments of stream-ordered calls mean.
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "vmm/sim/entry_points.h"
 
 namespace expanse::sim {
@@ -36,6 +39,20 @@ ResolvedRange ResolveRange(DriverState& state, AddressRange range, bool writes, 
   });
   if (covered != range.end()) resolved.accessible = false;
   return resolved;
+}
+
+void ReportRaces(DriverState& state, const QueuedWork& queued, absl::Span<const WorkAccess> accesses) {
+  for (const Race& race : queued.races) {
+    std::string description = race.ToString();
+    for (const WorkAccess& access : accesses) {
+      state.mappings.ForEachIn(access.range, [&](const Mapping& mapping) {
+        if (mapping.allocation->id != race.bytes.allocation) return;
+        const AddressRange bytes{mapping.range.begin + race.bytes.offset, race.bytes.size};
+        if (access.range.Contains(bytes)) absl::StrAppend(&description, "; at ", ToString(bytes));
+      });
+    }
+    state.Report(Hazard::Kind::kRace, std::move(description));
+  }
 }
 
 }  // namespace expanse::sim

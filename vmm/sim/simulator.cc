@@ -146,7 +146,7 @@ abi::Result LaunchWork(DriverState& state, StreamHandle handle, absl::Span<const
     resolved.push_back({access.range, access.writes, std::move(range.extents)});
   }
   const QueuedWork queued = enqueue(state.timeline, stream.id, resolved);
-  for (const Race& race : queued.races) state.Report(Hazard::Kind::kRace, race.ToString());
+  ReportRaces(state, queued, resolved);
   if (!fault.empty()) {
     state.Report(Hazard::Kind::kAccessFault,
                  absl::StrCat(queued.work.ToString(), ", to run at ", queued.start.count(), " ns, ", fault));
