@@ -128,6 +128,13 @@ TEST_F(RecorderTest, AStreamThatGetsTheHandleOfAnotherIsAnother) {
   EXPECT_THAT(*allocator_->GetRecording(), HasSubstr("a,0,1,1\nf,0,,1\na,1,2,2\nf,1,,2\n"));
 }
 
+TEST_F(RecorderTest, ARingThatNoHostHasRoomForIsRefused) {
+  Start();
+  AllocatorOptions options;
+  options.record_events = AllocatorOptions::kMostRecordedEvents + 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Allocator::Create(sim_->driver(), options).status()));
+}
+
 TEST_F(RecorderTest, WithoutTheOptionNothingIsRecorded) {
   Start();
   EXPECT_TRUE(absl::IsFailedPrecondition(allocator_->GetRecording().status()));

@@ -65,6 +65,9 @@ using LaneFactory = std::function<std::unique_ptr<PairLane>(BenchAllocator& allo
 // and 2 threads.
 void RegisterPairBenchmarks(const std::string& family, const LaneFactory& factory);
 
+// Registers BM_RecorderOverhead<FAMILY>/live:L, as recorder_overhead.cc describes it.
+void RegisterRecorderOverhead(const std::string& family, const LaneFactory& factory);
+
 // One for each order of frees, each in a file of its own.
 void RegisterLifoPairs();
 void RegisterRandomPairs();

@@ -26,9 +26,11 @@ class LifoLane final : public PairLane {
 }  // namespace
 
 void RegisterLifoPairs() {
-  RegisterPairBenchmarks("BM_PairLifo", [](BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed) {
+  const LaneFactory factory = [](BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed) {
     return std::make_unique<LifoLane>(allocator, stream, live, seed);
-  });
+  };
+  RegisterPairBenchmarks("BM_PairLifo", factory);
+  RegisterRecorderOverhead("Lifo", factory);
 }
 
 }  // namespace expanse::bench

@@ -40,10 +40,11 @@ class RandomLane final : public PairLane {
 }  // namespace
 
 void RegisterRandomPairs() {
-  RegisterPairBenchmarks("BM_PairRandom",
-                         [](BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed) {
-                           return std::make_unique<RandomLane>(allocator, stream, live, seed);
-                         });
+  const LaneFactory factory = [](BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed) {
+    return std::make_unique<RandomLane>(allocator, stream, live, seed);
+  };
+  RegisterPairBenchmarks("BM_PairRandom", factory);
+  RegisterRecorderOverhead("Random", factory);
 }
 
 }  // namespace expanse::bench
