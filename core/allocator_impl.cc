@@ -79,7 +79,7 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle
 
 absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, PoolId pool,
                                                      std::optional<SoftLimitWarning>& warning) {
-  const StallCountingLock lock(mu_, lock_stalls_);
+  const StallCountingLock lock(mu_, &lock_stalls_);
   const absl::StatusOr<PoolState*> from = pools_.Find(pool);
   if (!from.ok()) return from.status();
   const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
@@ -121,7 +121,7 @@ void Allocator::Impl::HandOut(Block* block, Bytes asked) {
 }
 
 absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHandle> stream) {
-  const StallCountingLock lock(mu_, lock_stalls_);
+  const StallCountingLock lock(mu_, &lock_stalls_);
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
@@ -192,7 +192,7 @@ void Allocator::Impl::SettlePending(Block* block) {
 }
 
 absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stream) {
-  const StallCountingLock lock(mu_, lock_stalls_);
+  const StallCountingLock lock(mu_, &lock_stalls_);
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;

@@ -26,15 +26,15 @@ class StallCounter {
   Stalls stalls_;
 };
 
-// Holds a mutex, and counts in what it guards if another thread had it first. A free mutex costs nothing more than it
-// does without.
+// Holds a mutex, and counts in what it guards, if another thread had it first. A free mutex costs nothing more than it
+// does without. The counter is a pointer because clang takes a reference for a use before the mutex is held.
 class ABSL_SCOPED_LOCKABLE StallCountingLock {
  public:
-  StallCountingLock(Mutex& mu, StallCounter& stalls) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
+  StallCountingLock(Mutex& mu, StallCounter* stalls) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
     if (mu.TryLock()) return;
     const StallCounter::Clock::time_point begin = StallCounter::Clock::now();
     mu.Lock();
-    stalls.AddSince(begin);
+    stalls->AddSince(begin);
   }
   ~StallCountingLock() ABSL_UNLOCK_FUNCTION() { mu_.Unlock(); }
   StallCountingLock(const StallCountingLock&) = delete;

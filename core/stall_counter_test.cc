@@ -15,7 +15,7 @@ struct Guarded {
 TEST(StallCountingLock, AFreeMutexIsNoStall) {
   Guarded guarded;
   for (int i = 0; i < 3; ++i) {
-    const StallCountingLock lock(guarded.mu, guarded.stalls);
+    const StallCountingLock lock(guarded.mu, &guarded.stalls);
     EXPECT_EQ(guarded.stalls.stalls().count, 0u);
   }
 }
@@ -28,7 +28,7 @@ TEST(StallCountingLock, WaitingForAnotherThreadIsOne) {
     std::thread other;
     {
       const MutexLock lock(guarded.mu);
-      other = std::thread([&guarded] { const StallCountingLock counted(guarded.mu, guarded.stalls); });
+      other = std::thread([&guarded] { const StallCountingLock counted(guarded.mu, &guarded.stalls); });
       std::this_thread::sleep_for(hold);
     }
     other.join();
