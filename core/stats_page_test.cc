@@ -1,0 +1,41 @@
+#include "core/stats_page.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace expanse {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(StatsPage, SaysWhereReservedMemoryIs) {
+  Stats stats;
+  stats.reserved.current = MiB(100);
+  stats.reserved.peak = MiB(120);
+  stats.allocated.current = MiB(60);
+  stats.pending.current = MiB(10);
+  stats.idle.current = MiB(26);
+  EXPECT_THAT(StatsPage(stats), StartsWith("---- Where reserved memory is\n"
+                                           "reserved                100.00 MiB (104857600 bytes), peak 120.00 MiB "
+                                           "(125829120 bytes)\n"
+                                           "allocated               60.00 MiB (62914560 bytes), 60 %\n"
+                                           "pending                 10.00 MiB (10485760 bytes), 10 %\n"
+                                           "idle                    26.00 MiB (27262976 bytes), 26 %\n"
+                                           "partly used, lost       4.00 MiB (4194304 bytes), 4 %\n"));
+}
+
+TEST(StatsPage, HasEveryCount) {
+  Stats stats;
+  stats.chunks_refilled = 17;
+  stats.rungs.other_class = 23;
+  stats.gpu_stalls.time = std::chrono::milliseconds(5);
+  const std::string page = StatsPage(stats);
+  EXPECT_THAT(page, HasSubstr("chunks_refilled         17\n"));
+  EXPECT_THAT(page, HasSubstr("other_class             23\n"));
+  EXPECT_THAT(page, HasSubstr("gpu_stalls.time         5000 us\n"));
+  EXPECT_THAT(page, HasSubstr("partly used, lost       0 bytes, 0 %\n"));
+}
+
+}  // namespace
+}  // namespace expanse
