@@ -29,6 +29,8 @@ struct RecordedEvent {
   Kind kind = Kind::kAllocate;
 };
 
+static_assert(sizeof(RecordedEvent) == 32, "options.h and docs/statistics.md say so");
+
 // A ring of the latest events, of a size fixed at the start. Adding one writes one record: it allocates nothing, but
 // for the label of a mark, and reads the clock once in kEventsPerTime events.
 //
