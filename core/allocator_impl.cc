@@ -259,7 +259,7 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
 
 void Allocator::Impl::UpdateFigures() {
   reserved_.Set(supply_.pool().bytes());
-  idle_.Set(supply_.chunk_size() * (idle_queue_.idle_slots() + supply_.spare()));
+  idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare());
   address_space_.Set(addresses_.reserved());
 }
 

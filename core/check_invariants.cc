@@ -15,11 +15,13 @@ absl::Status CheckEqual(const char* what, uint64_t kept, uint64_t counted) {
 }
 
 absl::Status CheckChunks(const Segment& segment, const ChunkPool& pool) {
-  const uint64_t slots = segment.range().size / segment.chunk_size();
+  const uint64_t slots = segment.range().size / segment.slot_size();
   for (uint64_t slot = 0; slot < slots; ++slot) {
     const ChunkId chunk = segment.chunk(slot);
     if (chunk.is_none()) continue;
-    if (pool.state(chunk) != ChunkState::kMapped || pool.range(chunk).begin != segment.AddressOf(slot)) {
+    const SlotRun covered = segment.ChunkAt(slot);
+    const AddressRange range{segment.AddressOf(covered.first), segment.slot_size() * covered.count};
+    if (pool.state(chunk) != ChunkState::kMapped || pool.range(chunk) != range) {
       return absl::InternalError(absl::StrCat("the chunk of slot ", slot, " is not mapped there"));
     }
   }
@@ -88,7 +90,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   const HeapStats& sums = all.stats();
   Bytes queued;
   for (const PendingBlock& pending : pending_queue_.blocks()) queued += pending.block->size;
-  const Bytes chunk_size = supply_.chunk_size();
+  const Bytes slot_size = supply_.smallest();
   status.Update(CheckEqual("mapped bytes against blocks", sums.mapped.count(),
                            (sums.allocated + sums.pending + sums.free).count()));
   status.Update(CheckEqual("live bytes", live_bytes_.current().count(), sums.live.count()));
@@ -97,16 +99,17 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(CheckEqual("queued pending bytes", queued.count(), sums.pending.count()));
   status.Update(CheckEqual("live blocks", live_.size(), sums.live_blocks));
   status.Update(CheckEqual("blocks", arena_.in_use(), all.blocks()));
-  status.Update(CheckEqual("mapped chunks", pool.chunks(ChunkState::kMapped).count(), all.mapped().count()));
-  status.Update(CheckEqual("idle slots", idle_queue_.idle_slots(), all.idle().count()));
+  status.Update(CheckEqual("mapped bytes", pool.bytes(ChunkState::kMapped).count(), sums.mapped.count()));
+  status.Update(CheckEqual("idle slots", (slot_size * idle_queue_.idle_slots()).count(), sums.idle.count()));
   status.Update(CheckEqual("reserved bytes", reserved_.current().count(), pool.bytes().count()));
-  status.Update(CheckEqual("idle bytes", idle_.current().count(), (sums.idle + chunk_size * supply_.spare()).count()));
+  status.Update(CheckEqual("idle bytes", idle_.current().count(), (sums.idle + supply_.spare()).count()));
   status.Update(
       CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.address_space).count()));
   // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use, idle or quarantined.
   const Bytes partly_used = sums.free - sums.idle;
   const Bytes accounted =
       sums.allocated + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
+  status.Update(grower_.budget().CheckInvariants());
   status.Update(CheckEqual("reserved bytes against their uses", pool.bytes().count(), accounted.count()));
   return status;
 }

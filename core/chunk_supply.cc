@@ -15,32 +15,38 @@ ChunkPoolOptions PoolOptions(Bytes limit) {
 
 }  // namespace
 
-ChunkSupply::ChunkSupply(const Device& device, Bytes chunk_size, Bytes limit, Budget& budget)
-    : chunk_size_(chunk_size), budget_(budget), pool_(device, PoolOptions(limit)) {}
+ChunkSupply::ChunkSupply(const Device& device, Bytes smallest, Bytes limit, Budget& budget)
+    : smallest_(smallest), budget_(budget), pool_(device, PoolOptions(limit)) {}
 
 ChunkSupply::~ChunkSupply() { budget_.Give(pool_.chunks().count()); }
 
 uint64_t ChunkSupply::Creatable() const {
-  return std::min({pool_.bytes_left() / chunk_size_, pool_.chunks_left().count(), budget_.left()});
+  return std::min({pool_.bytes_left() / smallest_, pool_.chunks_left().count(), budget_.left()});
 }
 
-ChunkProgress ChunkSupply::Create(uint64_t count) {
-  const uint64_t allowed = std::min(count, Creatable());
-  if (!budget_.TryTake(allowed)) {
-    return ChunkProgress{ChunkCount(), Bytes(), absl::ResourceExhaustedError("the process's handle budget is used up")};
-  }
-  const ChunkProgress progress = pool_.CreateUpTo(ChunkCount(allowed), chunk_size_);
-  budget_.Give(allowed - progress.chunks.count());
-  if (progress.chunks.count() > 0) refusal_age_ = 0;
-  if (absl::IsResourceExhausted(progress.status)) {
+absl::Status ChunkSupply::Create(Bytes size) {
+  if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
+  const bool allowed = size <= pool_.bytes_left() && !pool_.chunks_left().is_zero();
+  const absl::Status status = pool_.Create(ChunkCount(1), size);
+  if (!status.ok()) budget_.Give(1);
+  if (status.ok()) refusal_age_ = 0;
+  if (allowed && size == smallest_ && absl::IsResourceExhausted(status)) {
     refusal_age_ = kRefusalAge;
     ++refusals_;
   }
-  return progress;
+  return status;
 }
 
-ChunkProgress ChunkSupply::Release(uint64_t count) {
-  const ChunkProgress progress = pool_.ReleaseSpare(chunk_size_ * count);
+absl::Status ChunkSupply::ReleaseOne(Bytes size) {
+  const absl::Status status = pool_.Release(pool_.FindSpare(size));
+  if (!status.ok()) return status;
+  budget_.Give(1);
+  refusal_age_ = 0;
+  return status;
+}
+
+ChunkProgress ChunkSupply::Release(Bytes wanted) {
+  const ChunkProgress progress = pool_.ReleaseSpare(wanted);
   budget_.Give(progress.chunks.count());
   if (progress.chunks.count() > 0) refusal_age_ = 0;
   return progress;

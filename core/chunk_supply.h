@@ -13,36 +13,41 @@
 
 namespace expanse {
 
-// All chunks have one size. Invariant: the budget has as many handles taken for it as the pool holds chunks.
-// Guarded by the allocator's lock.
+// Sizes of chunks are multiples of one smallest size. Invariant: the budget has as many handles taken for it as the
+// pool holds chunks. Guarded by the allocator's lock.
 class ChunkSupply {
  public:
   // `device` and `budget` must outlive it.
-  ChunkSupply(const Device& device, Bytes chunk_size, Bytes limit, Budget& budget);
+  ChunkSupply(const Device& device, Bytes smallest, Bytes limit, Budget& budget);
   // Unmaps and releases everything. The reservations must still be there.
   ~ChunkSupply();
   ChunkSupply(const ChunkSupply&) = delete;
   ChunkSupply& operator=(const ChunkSupply&) = delete;
 
-  [[nodiscard]] Bytes chunk_size() const { return chunk_size_; }
+  [[nodiscard]] Bytes smallest() const { return smallest_; }
   [[nodiscard]] ChunkPool& pool() { return pool_; }
   [[nodiscard]] const ChunkPool& pool() const { return pool_; }
   // Chunks of the process's handle budget that nobody has.
   [[nodiscard]] uint64_t handles_left() const { return budget_.left(); }
 
-  [[nodiscard]] uint64_t spare() const { return pool_.spare(chunk_size_).count(); }
+  [[nodiscard]] Bytes spare() const { return pool_.bytes(ChunkState::kSpare); }
+  // Spare chunks of one size.
+  [[nodiscard]] uint64_t spare(Bytes size) const { return pool_.spare(size).count(); }
   // May be below what is held: then nothing is created until enough was released.
   void set_limit(Bytes limit) { pool_.set_limit(limit); }
-  // How many chunks limit and budget still allow; the device may have fewer.
+  // How many chunks of the smallest size limit and budget still allow; the device may have fewer.
   [[nodiscard]] uint64_t Creatable() const;
-  // Creates up to `count` spare chunks; stops at the first refusal and says how many there are. One driver call each.
-  [[nodiscard]] ChunkProgress Create(uint64_t count);
-  // Releases up to `count` spare chunks. One driver call each.
-  ChunkProgress Release(uint64_t count);
+  // Creates one spare chunk. One driver call. RESOURCE_EXHAUSTED names the limit or what the driver refused.
+  [[nodiscard]] absl::Status Create(Bytes size);
+  // Releases spare chunks, the largest first, until `wanted` bytes are released or none is left. One driver call each.
+  ChunkProgress Release(Bytes wanted);
+  // Releases a spare chunk of this size, of which there is one. One driver call; a chunk that the driver refuses is
+  // quarantined.
+  [[nodiscard]] absl::Status ReleaseOne(Bytes size);
 
-  // Whether the device refused to create a chunk although limit and budget allowed it, and nothing suggests by now that
-  // it would not refuse again: no chunk was created or released since, and no more than kRefusalAge calls of
-  // AgeRefusal have passed.
+  // Whether the device refused to create a chunk of the smallest size although limit and budget allowed it, and nothing
+  // suggests by now that it would not refuse again: no chunk was created or released since, and no more than
+  // kRefusalAge calls of AgeRefusal have passed.
   [[nodiscard]] bool refused() const { return refusal_age_ > 0; }
   // How often the device refused, ever.
   [[nodiscard]] uint64_t refusals() const { return refusals_; }
@@ -75,7 +80,7 @@ class ChunkSupply {
   // given memory back. Low enough to notice within a training step, high enough that asking costs little.
   static constexpr int kRefusalAge = 64;
 
-  const Bytes chunk_size_;
+  const Bytes smallest_;
   Budget& budget_;
   ChunkPool pool_;
   int refusal_age_ = 0;

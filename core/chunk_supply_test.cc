@@ -12,9 +12,14 @@ namespace {
 class ChunkSupplyTest : public SimulatedDeviceTest {
  protected:
   void Make(Bytes limit = GiB(1)) { supply_.emplace(*device, kGranule, limit, budget_); }
+  // Up to `count` chunks of the smallest size, until one is refused.
   ChunkProgress Create(uint64_t count) {
-    const ChunkProgress progress = supply_->Create(count);
-    Check();
+    ChunkProgress progress;
+    while (progress.chunks.count() < count && progress.status.ok()) {
+      progress.status = supply_->Create(kGranule);
+      if (progress.status.ok()) progress.chunks += ChunkCount(1);
+      Check();
+    }
     return progress;
   }
   void Check() const {
@@ -36,15 +41,29 @@ TEST_F(ChunkSupplyTest, CreatesWithinTheTightestOfLimitAndBudget) {
   EXPECT_EQ(supply_->Creatable(), 5u);
   ASSERT_TRUE(budget_.TryTake(97));
   EXPECT_EQ(supply_->Creatable(), 3u);
-  const ChunkProgress progress = supply_->Create(4);
-  EXPECT_EQ(progress.chunks, ChunkCount(3));
-  EXPECT_EQ(progress.status, absl::OkStatus()) << "callers ask for no more than Creatable; the rest is cut off";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(supply_->Create(kGranule), absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(supply_->Create(kGranule)));
   EXPECT_EQ(supply_->Creatable(), 0u);
   budget_.Give(97);
   Check();
-  EXPECT_EQ(Create(2).chunks, ChunkCount(2));
-  EXPECT_EQ(supply_->spare(), 5u);
+  EXPECT_EQ(Create(5).chunks, ChunkCount(2));
+  EXPECT_EQ(supply_->spare(), kGranule * 5);
   EXPECT_EQ(supply_->Creatable(), 0u);
+  EXPECT_FALSE(supply_->refused()) << "limit and budget are not the device";
+}
+
+TEST_F(ChunkSupplyTest, TheDeviceHasRefusedOnlyWhenItRefusedTheSmallestSize) {
+  Make();
+  EXPECT_EQ(supply_->Create(kGranule * 20), absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(supply_->Create(kGranule * 16)));
+  EXPECT_FALSE(supply_->refused());
+  EXPECT_EQ(Create(13).chunks, ChunkCount(12));
+  EXPECT_TRUE(supply_->refused());
+  EXPECT_EQ(supply_->ReleaseOne(kGranule * 20), absl::OkStatus());
+  Check();
+  EXPECT_FALSE(supply_->refused());
+  EXPECT_EQ(supply_->spare(kGranule), 12u);
+  EXPECT_EQ(supply_->spare(kGranule * 20), 0u);
 }
 
 TEST_F(ChunkSupplyTest, AFullDeviceIsRememberedUntilSomethingIsReleasedOrTimePasses) {
@@ -55,7 +74,7 @@ TEST_F(ChunkSupplyTest, AFullDeviceIsRememberedUntilSomethingIsReleasedOrTimePas
   EXPECT_TRUE(absl::IsResourceExhausted(progress.status)) << progress.status;
   EXPECT_TRUE(supply_->refused());
 
-  EXPECT_EQ(supply_->Release(1).chunks, ChunkCount(1));
+  EXPECT_EQ(supply_->Release(kGranule).chunks, ChunkCount(1));
   Check();
   EXPECT_FALSE(supply_->refused());
 
@@ -79,22 +98,22 @@ TEST_F(ChunkSupplyTest, WhatTheDriverWillNotTakeBackStaysOnTheBooks) {
   Make();
   Create(3);
   simulator->FailNthCall(EntryPoint::mem_release, 1, abi::kUnknown);
-  const ChunkProgress progress = supply_->Release(3);
+  const ChunkProgress progress = supply_->Release(kGranule * 3);
   EXPECT_EQ(progress.chunks, ChunkCount(2));
   EXPECT_TRUE(absl::IsInternal(progress.status)) << progress.status;
   Check();
   EXPECT_EQ(supply_->pool().chunks(ChunkState::kQuarantined), ChunkCount(1));
-  EXPECT_EQ(supply_->spare(), 0u);
+  EXPECT_EQ(supply_->spare(), Bytes());
 }
 
 TEST_F(ChunkSupplyTest, OnlyReleasesBeforeASynchronisationAreSettledByIt) {
   Make();
   Create(3);
   EXPECT_FALSE(supply_->released_since_sync());
-  supply_->Release(1);
+  supply_->Release(kGranule);
   EXPECT_TRUE(supply_->released_since_sync());
   const uint64_t releases = supply_->releases();
-  supply_->Release(1);  // by another thread, while the first one synchronises
+  supply_->Release(kGranule);  // by another thread, while the first one synchronises
   supply_->NoteSynchronized(releases);
   EXPECT_TRUE(supply_->released_since_sync());
   supply_->NoteSynchronized(supply_->releases());

@@ -24,9 +24,9 @@ class Climb {
   [[nodiscard]] uint64_t refusals_before() const { return refusals_before_; }
   void NoteDeviceHasMore(uint64_t refusals) { refusals_before_ = refusals; }
 
-  // An attempt failed for which so many chunks were created; or nobody needs to release them any more.
-  void AddCreated(uint64_t chunks) { created_ += chunks; }
-  [[nodiscard]] uint64_t created() const { return created_; }
+  // An attempt failed for which so much was created; or nobody needs to release them any more.
+  void AddCreated(Bytes size) { created_ += size; }
+  [[nodiscard]] Bytes created() const { return created_; }
 
   // Other allocators are asked once, and once more after each thing that may have made their memory idle.
   [[nodiscard]] bool MayAskOthers() const { return !others_asked_; }
@@ -66,7 +66,7 @@ class Climb {
 
  private:
   uint64_t refusals_before_;
-  uint64_t created_ = 0;
+  Bytes created_;
   bool others_asked_ = false;
   int others_asked_times_ = 0;
   int callback_rounds_ = 0;

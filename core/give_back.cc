@@ -26,18 +26,16 @@ Bytes Allocator::Impl::GiveBackToOthers(Bytes wanted) {
 absl::Status Allocator::Impl::TrimTo(Bytes target) {
   const Bytes before = supply_.pool().bytes();
   if (before <= target) return absl::OkStatus();
-  const uint64_t excess = RoundUp(before - target, supply_.chunk_size()) / supply_.chunk_size();
-  absl::Status status = supply_.Release(excess).status;
-  const uint64_t released = (before - supply_.pool().bytes()) / supply_.chunk_size();
-  if (released < excess) {
+  absl::Status status = supply_.Release(before - target).status;
+  if (supply_.pool().bytes() > target) {
     // Pending memory that all streams are done with is idle too. Settling it may close an epoch, hence two checks.
     CompletionCheck others(events_, *device_);
     for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
     status.Update(others.status());
     CompletionCheck completion(events_, *device_);
-    const ChunkProgress unmapped = grower_.MakeSpare(excess - released, nullptr, completion);
+    const ChunkProgress unmapped = grower_.MakeSpare(supply_.pool().bytes() - target, nullptr, completion);
     status.Update(unmapped.status);
-    status.Update(supply_.Release(unmapped.chunks.count()).status);
+    status.Update(supply_.Release(unmapped.bytes).status);
     status.Update(completion.status());
   }
   DropEmptySegments(/*of_live_streams=*/false);

@@ -1,7 +1,6 @@
 #include "core/grower.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/stream_heap.h"
@@ -16,6 +15,15 @@ uint64_t CountSlots(absl::Span<const SlotRun> runs) {
   return count;
 }
 
+// Chunks of one extent come in address order, so that neighbours meet.
+void AddToRuns(const SlotRun& chunk, std::vector<SlotRun>& runs) {
+  if (!runs.empty() && runs.back().segment == chunk.segment && runs.back().end() == chunk.first) {
+    runs.back().count += chunk.count;
+  } else {
+    runs.push_back(chunk);
+  }
+}
+
 SlotRun SlotsOf(const GrowthWindow& window) {
   Segment* segment = window.segment;
   const uint64_t first = segment->SlotOf(window.range.begin);
@@ -24,156 +32,244 @@ SlotRun SlotsOf(const GrowthWindow& window) {
 
 RecordedEvent EventOf(const SlotRun& run, SnapshotEventKind kind) {
   const Segment& segment = *run.segment;
-  return {segment.AddressOf(run.first).value(), segment.chunk_size() * run.count, segment.heap()->stream()->number(), 0,
+  return {segment.AddressOf(run.first).value(), segment.slot_size() * run.count, segment.heap()->stream()->number(), 0,
           kind};
 }
 
 }  // namespace
 
-absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, CompletionCheck& completion) {
+absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, uint64_t largest_chunk,
+                                    CompletionCheck& completion) {
   supply_.AgeRefusal();
   pool_was_full_ = false;
   needed_ = missing_ = Bytes();
   const std::optional<GrowthWindow> cheapest = FindGrowthWindow(segments, size, WindowChoice::kFewestMissing);
   if (!cheapest) return absl::NotFoundError("no gap of addresses is large enough");
-  absl::StatusOr<Block*> block = GrowInto(*cheapest, completion);
+  absl::StatusOr<Block*> block = GrowInto(*cheapest, largest_chunk, completion);
   if (!absl::IsResourceExhausted(block.status())) return block;
   // Chunks that are idle inside a window cannot be moved into it. Where they make the difference, the window that
   // occupies the fewest chunks is the one that can be had.
   const std::optional<GrowthWindow> tightest = FindGrowthWindow(segments, size, WindowChoice::kFewestOccupied);
   // None at all where the failure cost addresses: quarantined ones split their gap.
   if (!tightest || tightest->missing + tightest->idle >= cheapest->missing + cheapest->idle) return block;
-  return GrowInto(*tightest, completion);
+  return GrowInto(*tightest, largest_chunk, completion);
 }
 
-absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, CompletionCheck& completion) {
-  absl::Status gathered = MakeRoomInPool(window, completion);
-  if (gathered.ok()) gathered = Gather(window, completion);
+absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, uint64_t largest_chunk,
+                                        CompletionCheck& completion) {
+  FillPlan plan(MissingSlots(window));
+  const Attempt attempt{SlotsOf(window), largest_chunk, completion};
+  absl::Status gathered = MakeRoomInPool(window.segment->heap()->pool(), plan.missing(), attempt);
+  if (gathered.ok()) gathered = Gather(plan, attempt);
   if (!gathered.ok()) return gathered;
-  return MapAndTake(window);
+  return MapAndTake(window, plan);
 }
 
-absl::Status Grower::MakeRoomInPool(const GrowthWindow& window, CompletionCheck& completion) {
-  const PoolState& pool = window.segment->heap()->pool();
-  const uint64_t room = pool.Room() / supply_.chunk_size();
-  if (window.missing <= room) return absl::OkStatus();
-  const uint64_t excess = window.missing - room;
-  const std::vector<SlotRun> victims = SelectComplete(excess, SlotsOf(window), &pool, completion);
+absl::Status Grower::MakeRoomInPool(const PoolState& pool, uint64_t missing, const Attempt& attempt) {
+  const uint64_t room = pool.Room() / supply_.smallest();
+  if (missing <= room) return absl::OkStatus();
+  const uint64_t excess = missing - room;
+  const std::vector<SlotRun> victims = SelectAnySize(excess, &pool, attempt);
   if (const uint64_t found = CountSlots(victims); found < excess) {
     pool_was_full_ = true;
-    needed_ = missing_ = supply_.chunk_size() * (excess - found);
+    needed_ = missing_ = SizeOf(excess - found);
     return absl::ResourceExhaustedError(
-        absl::StrCat(pool.Name(), " is at its limit: ", ToString(ChunkCount(excess - found)), " short"));
+        absl::StrCat(pool.Name(), " is at its limit: ", ToString(SizeOf(excess - found)), " short"));
   }
-  uint64_t unmapped = 0;
-  const absl::Status status = MoveAway(victims, unmapped);
-  moved_ += unmapped;
+  const ChunkProgress unmapped = MoveAway(victims);
+  moved_ += unmapped.chunks.count();
+  return unmapped.status;
+}
+
+// Whether it can succeed is looked at before anything is created or moved, and again when the device has refused.
+absl::Status Grower::Gather(FillPlan& plan, const Attempt& attempt) {
+  const uint64_t moved_before = moved_;
+  UseSpare(plan);
+  absl::Status status = CheckEnough(plan, supply_.Creatable(), attempt);
+  if (status.ok()) status = MoveUnforced(plan, attempt);
+  if (status.ok()) status = Create(plan, attempt.largest_chunk, plan.missing());
+  if (status.ok() && plan.missing() > 0) {
+    status = CheckEnough(plan, 0, attempt);
+    if (status.ok()) status = Move(plan, SelectFitting(plan, 1, kAny, attempt));
+    if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
+    if (status.ok()) status = Move(plan, SelectAnySize(plan.missing(), nullptr, attempt));
+    if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
+    if (status.ok() && plan.missing() > 0) status = Short(0, plan.missing());
+  }
+  if (moved_ > moved_before) ++growths_that_moved_;
   return status;
 }
 
-// Makes as many chunks spare as the window lacks. Nothing is moved unless all are there then.
-absl::Status Grower::Gather(const GrowthWindow& window, CompletionCheck& completion) {
-  const uint64_t missing = window.missing - std::min(window.missing, supply_.spare());
-  if (missing == 0) return absl::OkStatus();
-  const SlotRun own = SlotsOf(window);
-  const bool move_first = policy_ == Growth::kFrugal || supply_.refused();
-
-  const uint64_t movable = move_first ? CountSlots(SelectComplete(missing, own, nullptr, completion)) : 0;
-  const uint64_t to_create = std::min(missing - movable, supply_.Creatable());
-  uint64_t to_move = missing - to_create;
-  // Whether it can succeed at all is known before anything is created.
-  if (to_move > movable) {
-    const uint64_t found = CountSlots(SelectComplete(to_move, own, nullptr, completion));
-    if (found < to_move) return Short(to_create, to_move - found);
-  }
-  if (to_create > 0) {
-    const ChunkProgress created = supply_.Create(to_create);
-    created_for_failed_ += created.chunks.count();
-    if (created.chunks.count() > 0) ++growths_that_created_;
-    if (!created.status.ok() && !absl::IsResourceExhausted(created.status)) return created.status;
-    to_move = missing - created.chunks.count();
-  }
-  const std::vector<SlotRun> victims = SelectComplete(to_move, own, nullptr, completion);
-  if (const uint64_t found = CountSlots(victims); found < to_move) return Short(0, to_move - found);
-  uint64_t unmapped = 0;
-  const absl::Status status = MoveAway(victims, unmapped);
-  moved_ += unmapped;
-  if (unmapped > 0) ++growths_that_moved_;
-  return status;
+absl::Status Grower::CheckEnough(const FillPlan& plan, uint64_t creatable, const Attempt& attempt) {
+  const uint64_t at_hand = creatable + UnplannedSpare(plan);
+  if (plan.missing() <= at_hand) return absl::OkStatus();
+  const uint64_t needed = plan.missing() - at_hand;
+  const uint64_t movable = CountSlots(SelectAnySize(needed, nullptr, attempt));
+  return movable < needed ? Short(creatable, needed - movable) : absl::OkStatus();
 }
 
 absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
-  needed_ = supply_.chunk_size() * (creatable + missing);
-  missing_ = supply_.chunk_size() * missing;
-  return absl::ResourceExhaustedError(absl::StrCat(ToString(ChunkCount(missing)), " short"));
+  needed_ = SizeOf(creatable + missing);
+  missing_ = SizeOf(missing);
+  return absl::ResourceExhaustedError(absl::StrCat(ToString(SizeOf(missing)), " short"));
 }
 
-std::vector<SlotRun> Grower::SelectComplete(uint64_t count, const SlotRun& except, const PoolState* pool,
-                                            CompletionCheck& completion) {
-  if (count == 0) return {};
-  return idle_queue_.Select(
-      count,
-      [&](const IdleExtent& extent) {
-        const StreamHeap& heap = *extent.slots.segment->heap();
-        return (pool == nullptr || &heap.pool() == pool) && completion.IsComplete(*heap.stream(), extent.epoch);
-      },
-      except);
+absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
+  if (policy_ == Growth::kFrugal || supply_.refused()) return Move(plan, SelectFitting(plan, 1, kAny, attempt));
+  const Bytes free_up_to = peak_in_use_ + peak_in_use_ / 100 * kFreePercent;
+  if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
+    return absl::OkStatus();
+  }
+  const uint64_t moved_before = moved_;
+  const absl::Status status = Move(plan, SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt));
+  budget_.Moved(moved_ - moved_before);
+  return status;
 }
 
-// A run that the driver refuses to unmap is left as it is: a call that fails is taken to have done nothing.
-absl::Status Grower::MoveAway(absl::Span<const SlotRun> runs, uint64_t& unmapped) {
-  std::vector<ChunkId> chunks;
-  for (const SlotRun& run : runs) {
-    chunks.clear();
-    for (uint64_t slot = run.first; slot < run.end(); ++slot) chunks.push_back(run.segment->chunk(slot));
-    const ChunkProgress progress = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
-    if (!progress.status.ok()) return progress.status;
-    run.segment->Evict(run);
-    recorder_.Add(EventOf(run, SnapshotEventKind::kUnmap));
-    unmapped += run.count;
+uint64_t Grower::UnplannedSpare(const FillPlan& plan) const {
+  return supply_.spare() / supply_.smallest() - plan.planned_slots();
+}
+
+void Grower::UseSpare(FillPlan& plan) const {
+  if (supply_.spare().is_zero()) return;
+  for (uint64_t size = plan.LargestFit(kAny); size > 0; size /= 2) {
+    while (supply_.spare(SizeOf(size)) > plan.planned(size) && plan.Add(size)) {
+    }
+  }
+}
+
+absl::Status Grower::Create(FillPlan& plan, uint64_t largest, uint64_t most) {
+  const Bytes before = created_for_failed_;
+  while (most > 0) {
+    const uint64_t size = plan.LargestFit(std::min({largest, most, supply_.Creatable()}));
+    if (size == 0) break;
+    const absl::Status status = supply_.Create(SizeOf(size));
+    if (status.ok()) {
+      created_for_failed_ += SizeOf(size);
+      budget_.Created(SizeOf(size));
+      plan.Add(size);
+      most -= size;
+    } else if (!absl::IsResourceExhausted(status)) {
+      return status;
+    } else if (size == 1) {
+      break;
+    } else {
+      largest = size / 2;  // a device that is nearly full may still have a smaller one
+    }
+  }
+  if (created_for_failed_ > before) ++growths_that_created_;
+  return absl::OkStatus();
+}
+
+absl::Status Grower::Move(FillPlan& plan, absl::Span<const SlotRun> victims) {
+  const ChunkProgress unmapped = MoveAway(victims);
+  moved_ += unmapped.chunks.count();
+  UseSpare(plan);
+  return unmapped.status;
+}
+
+absl::Status Grower::BreakUp(FillPlan& plan, uint64_t largest) {
+  for (uint64_t size = 1; plan.missing() > 0 && UnplannedSpare(plan) > 0; size *= 2) {
+    while (plan.missing() > 0 && supply_.spare(SizeOf(size)) > plan.planned(size)) {
+      absl::Status status = supply_.ReleaseOne(SizeOf(size));
+      if (status.ok()) status = Create(plan, largest, size);
+      if (!status.ok()) return status;
+    }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window) {
-  Segment* segment = window.segment;
-  const std::vector<SlotRun> runs = MissingSlots(window);
+std::vector<SlotRun> Grower::SelectAnySize(uint64_t slots, const PoolState* pool, const Attempt& attempt) const {
+  std::vector<SlotRun> selected;
+  if (slots == 0) return selected;
+  uint64_t found = 0;
+  ForEachMovable(pool, attempt, [&](const SlotRun& chunk) {
+    AddToRuns(chunk, selected);
+    found += chunk.count;
+    return found < slots;
+  });
+  return selected;
+}
+
+std::vector<SlotRun> Grower::SelectFitting(FillPlan plan, uint64_t smallest, uint64_t most,
+                                           const Attempt& attempt) const {
+  std::vector<SlotRun> selected;
+  if (most == 0 || plan.missing() == 0) return selected;
+  ForEachMovable(nullptr, attempt, [&](const SlotRun& chunk) {
+    if (chunk.count < std::min(smallest, plan.LargestFit(kAny)) || !plan.Add(chunk.count)) return true;
+    AddToRuns(chunk, selected);
+    return --most > 0 && plan.missing() > 0;
+  });
+  return selected;
+}
+
+void Grower::ForEachMovable(const PoolState* pool, const Attempt& attempt,
+                            absl::FunctionRef<bool(const SlotRun& chunk)> visit) const {
+  idle_queue_.ForEach([&](const IdleExtent& extent, const SlotRun& chunk) {
+    const StreamHeap& heap = *chunk.segment->heap();
+    if (pool != nullptr && &heap.pool() != pool) return true;
+    if (!attempt.completion.IsComplete(*heap.stream(), extent.epoch)) return true;
+    return chunk.Touches(attempt.own) || visit(chunk);
+  });
+}
+
+// A run that the driver refuses to unmap is left as it is: a call that fails is taken to have done nothing.
+ChunkProgress Grower::MoveAway(absl::Span<const SlotRun> runs) {
+  ChunkProgress progress;
   std::vector<ChunkId> chunks;
+  for (const SlotRun& run : runs) {
+    chunks.clear();
+    for (uint64_t slot = run.first; slot < run.end(); slot = run.segment->ChunkAt(slot).end()) {
+      chunks.push_back(run.segment->chunk(slot));
+    }
+    const ChunkProgress unmapped = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
+    progress.status = unmapped.status;
+    if (!progress.status.ok()) return progress;
+    run.segment->Evict(run);
+    recorder_.Add(EventOf(run, SnapshotEventKind::kUnmap));
+    progress.chunks += unmapped.chunks;
+    progress.bytes += unmapped.bytes;
+  }
+  return progress;
+}
+
+absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const FillPlan& plan) {
+  Segment* segment = window.segment;
+  std::vector<std::vector<MappedChunk>> mapped;
   MapTransaction transaction(supply_.pool(), segment->reservation());
   absl::Status status;
-  for (const SlotRun& run : runs) {
-    for (uint64_t slot = run.first; slot < run.end() && status.ok(); ++slot) {
-      const absl::StatusOr<ChunkId> chunk = transaction.Map(segment->AddressOf(slot), supply_.chunk_size());
+  for (const FillPlan::Run& run : plan.runs()) {
+    mapped.emplace_back();
+    uint64_t slot = run.slots.first;
+    for (const uint64_t slots : run.chunks) {
+      const absl::StatusOr<ChunkId> chunk = transaction.Map(segment->AddressOf(slot), SizeOf(slots));
       status = chunk.status();
-      if (chunk.ok()) chunks.push_back(*chunk);
+      if (!status.ok()) break;
+      mapped.back().push_back(MappedChunk{*chunk, slots});
+      slot += slots;
     }
+    if (!status.ok()) break;
   }
   if (status.ok()) status = transaction.Commit();
   if (!status.ok()) {
-    for (const QuarantinedMapping& lost : transaction.quarantined())
-      segment->Quarantine(segment->SlotOf(lost.range.begin));
+    for (const QuarantinedMapping& lost : transaction.quarantined()) segment->Quarantine(lost.range);
     return status;
   }
-  created_for_failed_ = 0;
+  created_for_failed_ = Bytes();
   Block* block = nullptr;
-  absl::Span<const ChunkId> rest(chunks);
-  for (const SlotRun& run : runs) {
-    refilled_ += segment->EvictedSlots(run);
-    block = segment->Fill(run.first, rest.subspan(0, run.count));
-    recorder_.Add(EventOf(run, SnapshotEventKind::kMap));
-    rest.remove_prefix(run.count);
+  for (size_t i = 0; i < mapped.size(); ++i) {
+    const SlotRun& slots = plan.runs()[i].slots;
+    refilled_ += segment->EvictedSlots(slots);
+    block = segment->Fill(slots.first, mapped[i]);
+    recorder_.Add(EventOf(slots, SnapshotEventKind::kMap));
   }
   segment->Take(block, window.range.begin, window.range.size);
   return block;
 }
 
-ChunkProgress Grower::MakeSpare(uint64_t count, const PoolState* pool, CompletionCheck& completion) {
-  ChunkProgress progress;
-  uint64_t unmapped = 0;
-  progress.status = MoveAway(SelectComplete(count, SlotRun(), pool, completion), unmapped);
-  progress.chunks = ChunkCount(unmapped);
-  progress.bytes = supply_.chunk_size() * unmapped;
-  return progress;
+ChunkProgress Grower::MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion) {
+  const uint64_t slots = RoundUp(wanted, supply_.smallest()) / supply_.smallest();
+  return MoveAway(SelectAnySize(slots, pool, Attempt{SlotRun(), 1, completion}));
 }
 
 }  // namespace expanse

@@ -56,7 +56,7 @@ class Gap {
   [[nodiscard]] uint64_t WholeSlots(AddressRange range, DeviceAddress to) const {
     const DeviceAddress from = segment_.SlotCeil(range.begin);
     const DeviceAddress until = segment_.SlotFloor(to);
-    return from < until ? (until - from) / segment_.chunk_size() : 0;
+    return from < until ? (until - from) / segment_.slot_size() : 0;
   }
 
   // What lies below a slot boundary.

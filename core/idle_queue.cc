@@ -31,29 +31,27 @@ bool IdleQueue::TrimFront(IdleExtent& extent) {
   return extent.slots.count > 0;
 }
 
-std::vector<SlotRun> IdleQueue::Select(uint64_t count, Filter ready, const SlotRun& except) {
-  std::vector<SlotRun> selected;
+void IdleQueue::ForEach(absl::FunctionRef<bool(const IdleExtent&, const SlotRun&)> visit) {
+  bool more = true;
   for (IdleExtent& extent : extents_) {
-    if (count == 0) break;
-    // What went stale would otherwise be looked at again each time; and `ready` may cost driver calls.
+    if (!more) break;
+    // What went stale would otherwise be looked at again each time.
     const uint64_t before = extent.slots.count;
     const bool left = TrimFront(extent);
     queued_slots_ -= before - extent.slots.count;
-    if (!left || !ready(extent)) continue;
+    if (!left) continue;
     const SlotRun& slots = extent.slots;
-    for (uint64_t slot = slots.first; slot < slots.end() && count > 0; ++slot) {
-      if (!IsIdle(extent, slot)) continue;
-      if (slots.segment == except.segment && slot >= except.first && slot < except.end()) continue;
-      if (!selected.empty() && selected.back().segment == slots.segment && selected.back().end() == slot) {
-        ++selected.back().count;
-      } else {
-        selected.push_back(SlotRun{slots.segment, slot, 1});
+    for (uint64_t slot = slots.first; slot < slots.end() && more;) {
+      if (!IsIdle(extent, slot)) {
+        ++slot;
+        continue;
       }
-      --count;
+      const SlotRun chunk = slots.segment->ChunkAt(slot);
+      more = visit(extent, chunk);
+      slot = chunk.end();
     }
   }
   while (!extents_.empty() && extents_.front().slots.count == 0) extents_.pop_front();
-  return selected;
 }
 
 std::optional<IdleExtent> IdleQueue::Find(Filter wanted) const {

@@ -22,9 +22,12 @@ struct SlotRun {
   uint64_t count = 0;
 
   [[nodiscard]] uint64_t end() const { return first + count; }
+  [[nodiscard]] bool Touches(const SlotRun& other) const {
+    return segment == other.segment && first < other.end() && other.first < end();
+  }
 };
 
-// Slots of one segment that fell idle in the same free.
+// Slots of one segment, those of whole chunks, that fell idle in the same free.
 struct IdleExtent {
   SlotRun slots;
   uint64_t stamp = 0;  // the number of that free; slots that have another stamp by now are not meant
@@ -35,7 +38,7 @@ struct IdleExtent {
 // will be wanted last, and the device has most likely finished with it (docs/design.md compares the orders).
 //
 // A slot that is used again leaves its extent behind as stale: extents are checked against their slots when they are
-// looked at. The queue is rebuilt when most of it is stale, so that every operation but Select and Find costs O(1) a
+// looked at. The queue is rebuilt when most of it is stale, so that every operation but ForEach and Find costs O(1) a
 // slot, amortised.
 //
 // Invariant: every idle slot of every segment is in exactly one extent with its stamp; stamps do not decrease towards
@@ -51,9 +54,9 @@ class IdleQueue {
   [[nodiscard]] uint64_t idle_slots() const { return idle_slots_; }
 
   using Filter = absl::FunctionRef<bool(const IdleExtent&)>;
-  // Up to `count` idle slots that fell idle first, as runs of neighbours, out of the extents that `ready` accepts,
-  // without those in `except`. Changes nothing about them. O(extents and slots looked at).
-  [[nodiscard]] std::vector<SlotRun> Select(uint64_t count, Filter ready, const SlotRun& except);
+  // Calls `visit` with every idle chunk, those that fell idle first before others, until it returns false. O(extents
+  // and chunks looked at).
+  void ForEach(absl::FunctionRef<bool(const IdleExtent&, const SlotRun& chunk)> visit);
   // The first extent that still has an idle slot and that `wanted` accepts. O(extents and slots looked at).
   [[nodiscard]] std::optional<IdleExtent> Find(Filter wanted) const;
 

@@ -1,5 +1,8 @@
 #include "core/idle_queue.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "core/segment_fixture.h"
 #include "gtest/gtest.h"
 
@@ -8,8 +11,20 @@ namespace {
 
 class IdleQueueTest : public SegmentTest {
  protected:
-  static bool All(const IdleExtent&) { return true; }
-  std::vector<SlotRun> Select(uint64_t count, SlotRun except = SlotRun()) { return queue_.Select(count, All, except); }
+  // The first chunks that cover `count` slots, neighbours as one run.
+  std::vector<SlotRun> Select(uint64_t count) {
+    std::vector<SlotRun> runs;
+    queue_.ForEach([&](const IdleExtent&, const SlotRun& chunk) {
+      if (!runs.empty() && runs.back().end() == chunk.first) {
+        runs.back().count += chunk.count;
+      } else {
+        runs.push_back(chunk);
+      }
+      count -= std::min(count, chunk.count);
+      return count > 0;
+    });
+    return runs;
+  }
 };
 
 TEST_F(IdleQueueTest, LeastRecentlyFreedComesFirst) {
@@ -28,7 +43,7 @@ TEST_F(IdleQueueTest, LeastRecentlyFreedComesFirst) {
   EXPECT_EQ(runs[1].count, 1u);
 }
 
-TEST_F(IdleQueueTest, TakesExactlyWhatIsAskedForAndChangesNothing) {
+TEST_F(IdleQueueTest, StopsWhenToldAndChangesNothing) {
   Release(FillAndTake(0, 6, MiB(0), MiB(12)));
   EXPECT_EQ(Select(4)[0].count, 4u);
   EXPECT_EQ(Select(4)[0].first, 0u);
@@ -52,41 +67,43 @@ TEST_F(IdleQueueTest, SlotsUsedAgainAreSkippedAndComeBackLater) {
   EXPECT_EQ(runs.back().first, 1u) << "freed last, moved last";
 }
 
-TEST_F(IdleQueueTest, ExceptedSlotsAndUnreadyExtentsAreSkipped) {
+TEST_F(IdleQueueTest, ChunksOfSeveralSlotsAreVisitedWhole) {
+  // Three chunks of 4, 2 and 1 slots, of which the second is in use again.
+  Release(FillChunksAndTake(0, {4, 2, 1}, MiB(0), MiB(14)));
+  Take(index_.BestFit(MiB(14)), MiB(9), MiB(1));
+  std::vector<uint64_t> sizes;
+  queue_.ForEach([&](const IdleExtent&, const SlotRun& chunk) {
+    sizes.push_back(chunk.count);
+    return true;
+  });
+  EXPECT_EQ(sizes, (std::vector<uint64_t>{4, 1}));
+  EXPECT_EQ(queue_.idle_slots(), 5u);
+}
+
+TEST_F(IdleQueueTest, FindsTheFirstExtentThatIsWanted) {
   Block* a = FillAndTake(0, 2, MiB(0), MiB(4));
   Block* b = FillAndTake(2, 4, MiB(4), MiB(8));
   Release(a);
   epoch_ = 2;
   Release(b);
-  std::vector<SlotRun> runs = Select(10, SlotRun{segment_.get(), 1, 3});
-  ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(runs[0].first, 0u);
-  EXPECT_EQ(runs[0].count, 1u);
-  EXPECT_EQ(runs[1].first, 4u);
-  EXPECT_EQ(runs[1].count, 2u);
-  runs = queue_.Select(
-      10, [](const IdleExtent& extent) { return extent.epoch == 2; }, SlotRun());
-  ASSERT_EQ(runs.size(), 1u);
-  EXPECT_EQ(runs[0].first, 2u);
   const auto found = queue_.Find([](const IdleExtent& extent) { return extent.epoch == 2; });
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->slots.first, 2u);
   EXPECT_FALSE(queue_.Find([](const IdleExtent& extent) { return extent.epoch == 3; }).has_value());
 }
 
-TEST_F(IdleQueueTest, ExtentsWithoutAnIdleSlotAreNotAskedAbout) {
+TEST_F(IdleQueueTest, ExtentsWithoutAnIdleSlotAreNotVisited) {
   Block* a = FillAndTake(0, 2, MiB(0), MiB(4));
   Block* b = FillAndTake(2, 2, MiB(4), MiB(4));
   Release(a);
   Release(b);
   Take(index_.BestFit(MiB(8)), MiB(4), MiB(4));
-  int asked = 0;
-  const auto refuse = [&asked](const IdleExtent&) {
-    ++asked;
-    return false;
-  };
-  EXPECT_TRUE(queue_.Select(10, refuse, SlotRun()).empty());
-  EXPECT_EQ(asked, 1);
+  std::vector<uint64_t> visited;
+  queue_.ForEach([&](const IdleExtent&, const SlotRun& chunk) {
+    visited.push_back(chunk.first);
+    return true;
+  });
+  EXPECT_EQ(visited, (std::vector<uint64_t>{0, 1}));
 }
 
 TEST_F(IdleQueueTest, StaysShortHoweverOftenMemoryIsReused) {

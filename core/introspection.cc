@@ -37,16 +37,17 @@ SnapshotSegment Describe(const Segment& segment, int size_class) {
   described.stream = segment.heap()->stream()->number();
   described.pool = segment.heap()->pool().id().value();
   described.size_class = size_class;
-  described.chunk_size = segment.chunk_size();
   for (const Block* block = segment.first_block(); block != nullptr; block = block->next) {
     if (block->state == BlockState::kHole) continue;
     described.blocks.push_back(SnapshotBlock{block->begin, block->size, block->requested, StateOf(block->state)});
   }
-  const uint64_t slots = segment.range().size / segment.chunk_size();
+  const uint64_t slots = segment.range().size / segment.slot_size();
   for (uint64_t slot = 0; slot < slots; ++slot) {
     const ChunkId chunk = segment.chunk(slot);
-    if (chunk.is_none()) continue;
-    described.chunks.push_back(SnapshotChunk{chunk.index(), segment.AddressOf(slot), segment.stamp(slot) != 0});
+    if (chunk.is_none() || segment.ChunkAt(slot).first != slot) continue;
+    described.chunks.push_back(SnapshotChunk{chunk.index(), segment.AddressOf(slot),
+                                             segment.slot_size() * segment.ChunkAt(slot).count,
+                                             segment.stamp(slot) != 0});
   }
   return described;
 }
@@ -83,7 +84,7 @@ Snapshot Allocator::Impl::TakeSnapshot() const {
   snapshot.device_memory = device_->total_memory();
   snapshot.limit = limit_;
   snapshot.time_us = Microseconds(std::chrono::system_clock::now());
-  snapshot.spare_chunks = supply_.spare();
+  snapshot.spare_chunks = supply_.pool().chunks(ChunkState::kSpare).count();
   snapshot.stats = CurrentStats();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) {
     const auto handle = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(stream->key().raw));

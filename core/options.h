@@ -14,8 +14,9 @@ namespace expanse {
 
 // When no mapped memory fits a request: create chunks, or move idle ones there first. docs/design.md has the policies.
 enum class Growth {
-  kLazy,    // create chunks until the limit or the device refuses, then move
-  kFrugal,  // move idle chunks first, create only what is then still missing
+  kLazy,      // create until the limit or the device refuses, then move
+  kBalanced,  // create while little more is held than was ever in use; beyond that move first, within a budget
+  kFrugal,    // move first, create only what is then still missing
 };
 
 // Told, without any lock held, that the reserved memory has risen above the soft limit. Called by the thread whose
@@ -24,8 +25,8 @@ using SoftLimitCallback = std::function<void(Bytes reserved, Bytes soft_limit)>;
 
 struct AllocatorOptions {
   DeviceOrdinal device;
-  // Size of a chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity where
-  // that is larger.
+  // Size of every chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity
+  // where that is larger, and for large blocks up to 16 times that while memory is plentiful.
   std::optional<Bytes> chunk_size;
   // The most physical memory the allocator may hold, in bytes, or as a part of the device's memory, above 0 and up
   // to 1. Not both. None: whatever the device gives.
@@ -34,7 +35,7 @@ struct AllocatorOptions {
   // Holding more than this is allowed, and reported by a call of `on_soft_limit`: once each time that it is crossed.
   std::optional<Bytes> soft_limit;
   SoftLimitCallback on_soft_limit;
-  Growth growth = Growth::kLazy;
+  Growth growth = Growth::kBalanced;
   // How many of the latest events the recorder keeps, at 32 bytes each; at most kMostRecordedEvents. See
   // Allocator::GetRecording.
   static constexpr uint64_t kMostRecordedEvents = uint64_t{1} << 30;

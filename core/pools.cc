@@ -9,10 +9,9 @@ namespace expanse {
 
 absl::StatusOr<PoolId> Allocator::Impl::CreatePool(const PoolOptions& options) {
   MutexLock lock(mu_);
-  if (options.limit && *options.limit < supply_.chunk_size()) {
+  if (options.limit && *options.limit < supply_.smallest()) {
     return absl::InvalidArgumentError(absl::StrCat("the pool's limit is ", ToString(*options.limit),
-                                                   ", expected at least one chunk of ",
-                                                   ToString(supply_.chunk_size())));
+                                                   ", expected at least one chunk of ", ToString(supply_.smallest())));
   }
   return pools_.Create(options).id();
 }
@@ -36,10 +35,9 @@ absl::StatusOr<Bytes> Allocator::Impl::TrimPool(PoolId id, Bytes target) {
   const Bytes before = supply_.pool().bytes();
   CompletionCheck completion(events_, *device_);
   const Bytes excess = reserved.current() - target;
-  const ChunkProgress unmapped =
-      grower_.MakeSpare(RoundUp(excess, supply_.chunk_size()) / supply_.chunk_size(), *pool, completion);
+  const ChunkProgress unmapped = grower_.MakeSpare(excess, *pool, completion);
   status.Update(unmapped.status);
-  status.Update(supply_.Release(unmapped.chunks.count()).status);
+  status.Update(supply_.Release(unmapped.bytes).status);
   status.Update(completion.status());
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
@@ -63,7 +61,7 @@ void Allocator::Impl::ReclaimRetiredPools() {
   for (const PoolState* pool : pools_.Pools()) {
     if (!pool->retired() || pool->figures().idle.current().is_zero()) continue;
     CompletionCheck completion(events_, *device_);
-    (void)grower_.MakeSpare(pool->figures().idle.current() / supply_.chunk_size(), pool, completion);
+    (void)grower_.MakeSpare(pool->figures().idle.current(), pool, completion);
   }
   DropEmptySegments(/*of_live_streams=*/false);
 }

@@ -100,11 +100,16 @@ Block* Allocator::Impl::TakeFromOtherClass(const Request& request) {
 absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion) {
   std::vector<Segment*> segments;
   for (const std::unique_ptr<Segment>& segment : set.segments) segments.push_back(segment.get());
-  absl::StatusOr<Block*> block = grower_.Grow(segments, request.rounded, completion);
+  grower_.NoteInUse(allocated_.current() + pending_.current() + request.rounded);
+  const uint64_t largest_chunk = options_.chunk_size
+                                     ? 1
+                                     : LargestChunk(SizeClassOf(request.rounded), supply_.pool().bytes(),
+                                                    supply_.pool().bytes_left(), supply_.smallest());
+  absl::StatusOr<Block*> block = grower_.Grow(segments, request.rounded, largest_chunk, completion);
   if (!absl::IsNotFound(block.status())) return block;
   if (const absl::Status status = AddSegment(set, request); !status.ok()) return status;
   Segment* added = set.segments.back().get();
-  return grower_.Grow(absl::MakeConstSpan(&added, 1), request.rounded, completion);
+  return grower_.Grow(absl::MakeConstSpan(&added, 1), request.rounded, largest_chunk, completion);
 }
 
 absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {
@@ -116,7 +121,7 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
     slab = addresses_.Take(request.rounded, held);
     if (!slab.ok()) return slab.status();
   }
-  set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.chunk_size(), *slab->reservation,
+  set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.smallest(), *slab->reservation,
                                                    &HeapFor(request), set.free_index, idle_queue_, arena_,
                                                    request.pool->figures()));
   return absl::OkStatus();
@@ -161,7 +166,7 @@ bool Allocator::Impl::CouldEverFit(const Request& request, const Climb& climb) c
   const uint64_t creatable = supply_.refusals() != climb.refusals_before() ? 0 : supply_.Creatable();
   const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
   return supply_.released_since_sync() ||
-         creatable * supply_.chunk_size() + (supply_.pool().bytes() - in_use) >= request.rounded;
+         creatable * supply_.smallest() + (supply_.pool().bytes() - in_use) >= request.rounded;
 }
 
 std::optional<Allocator::Impl::HeldBack> Allocator::Impl::OldestIncomplete(const PoolState* pool) const {
@@ -274,7 +279,7 @@ Shortage Allocator::Impl::DescribeShortage(const Request& request, const absl::S
   shortage.pool_is_full = grower_.pool_was_full();
   if (const absl::StatusOr<MemoryInfo> info = device_->GetMemoryInfo(); info.ok()) shortage.device_free = info->free;
   shortage.device_total = device_->total_memory();
-  shortage.chunk_size = supply_.chunk_size();
+  shortage.chunk_size = supply_.smallest();
   shortage.granularity = device_->granularity();
   shortage.handles_left = supply_.handles_left();
   shortage.addresses_left = Bytes(ProcessAddressBudget().left());

@@ -6,10 +6,10 @@
 
 namespace expanse {
 
-Segment::Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap,
+Segment::Segment(AddressRange range, Bytes slot_size, const Reservation& reservation, StreamHeap* heap,
                  FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures)
     : range_(range),
-      chunk_size_(chunk_size),
+      slot_size_(slot_size),
       reservation_(reservation),
       heap_(heap),
       free_index_(free_index),
@@ -36,13 +36,13 @@ Segment::~Segment() {
 void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
   Convert(free, {begin, size}, BlockState::kUsed);
   uint64_t no_longer_idle = 0;
-  const uint64_t end = SlotOf(SlotCeil(free->end()));
-  for (uint64_t slot = SlotOf(begin); slot < end; ++slot) {
+  const uint64_t end = ChunkAt(SlotOf(free->end() - Bytes(1))).end();
+  for (uint64_t slot = ChunkAt(SlotOf(begin)).first; slot < end; ++slot) {
     if (slots_[slot].stamp != 0) ++no_longer_idle;
     slots_[slot].stamp = 0;
   }
   idle_queue_.Forget(no_longer_idle);
-  figures_.idle.Subtract(chunk_size_ * no_longer_idle);
+  figures_.idle.Subtract(slot_size_ * no_longer_idle);
 }
 
 uint64_t Segment::Release(Block* block, FreeStamp stamp) {
@@ -50,26 +50,32 @@ uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   block->requested = Bytes();
   block->users.reset();
   Convert(block, freed, BlockState::kFree);
-  // The slots that the freed range touches and the merged block wholly holds. None was idle before.
-  const uint64_t first = std::max(SlotOf(freed.begin), SlotOf(SlotCeil(block->begin)));
-  const uint64_t end = std::min(SlotOf(SlotCeil(freed.end())), SlotOf(SlotFloor(block->end())));
-  if (first >= end) return 0;
-  for (uint64_t slot = first; slot < end; ++slot) slots_[slot].stamp = stamp.number;
-  idle_queue_.Push(IdleExtent{SlotRun{this, first, end - first}, stamp.number, stamp.epoch});
-  figures_.idle.Add(chunk_size_ * (end - first));
-  return end - first;
+  // The chunks that the freed range touches. None was idle before.
+  const SlotRun idle = WholeChunks(block->range(), freed);
+  if (idle.count == 0) return 0;
+  for (uint64_t slot = idle.first; slot < idle.end(); ++slot) slots_[slot].stamp = stamp.number;
+  idle_queue_.Push(IdleExtent{idle, stamp.number, stamp.epoch});
+  figures_.idle.Add(slot_size_ * idle.count);
+  return idle.count;
 }
 
-Block* Segment::Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks) {
-  const DeviceAddress begin = AddressOf(first_slot);
-  if (slots_.size() < first_slot + chunks.size()) slots_.resize(first_slot + chunks.size());
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    slots_[first_slot + i].chunk = chunks[i];
-    slots_[first_slot + i].evicted = false;
+Block* Segment::Fill(uint64_t first_slot, absl::Span<const MappedChunk> chunks) {
+  uint64_t end = first_slot;
+  for (const MappedChunk& chunk : chunks) end += chunk.slots;
+  if (slots_.size() < end) slots_.resize(end);
+  uint64_t slot = first_slot;
+  for (const MappedChunk& chunk : chunks) {
+    for (uint32_t place = 0; place < chunk.slots; ++place, ++slot) {
+      slots_[slot].chunk = chunk.id;
+      slots_[slot].evicted = false;
+      slots_[slot].place = place;
+      slots_[slot].chunk_slots = static_cast<uint32_t>(chunk.slots);
+    }
   }
-  figures_.reserved.Add(chunk_size_ * chunks.size());
+  const DeviceAddress begin = AddressOf(first_slot);
+  figures_.reserved.Add(slot_size_ * (end - first_slot));
   Block* hole = HoleAt(begin);
-  Convert(hole, {begin, chunk_size_ * chunks.size()}, BlockState::kFree);
+  Convert(hole, {begin, slot_size_ * (end - first_slot)}, BlockState::kFree);
   return hole;
 }
 
@@ -80,20 +86,29 @@ void Segment::Evict(const SlotRun& slots) {
     slots_[slot].evicted = true;
   }
   idle_queue_.Forget(slots.count);
-  figures_.idle.Subtract(chunk_size_ * slots.count);
-  figures_.reserved.Subtract(chunk_size_ * slots.count);
-  Convert(block, {AddressOf(slots.first), chunk_size_ * slots.count}, BlockState::kHole);
+  figures_.idle.Subtract(slot_size_ * slots.count);
+  figures_.reserved.Subtract(slot_size_ * slots.count);
+  Convert(block, {AddressOf(slots.first), slot_size_ * slots.count}, BlockState::kHole);
 }
 
-void Segment::Quarantine(uint64_t slot) {
-  const DeviceAddress begin = AddressOf(slot);
-  Convert(HoleAt(begin), {begin, chunk_size_}, BlockState::kQuarantined);
-}
+void Segment::Quarantine(AddressRange slots) { Convert(HoleAt(slots.begin), slots, BlockState::kQuarantined); }
 
 const Block* Segment::Find(DeviceAddress address) const {
   const Block* block = first_;
   while (!block->range().Contains(address)) block = block->next;
   return block;
+}
+
+SlotRun Segment::ChunkAt(uint64_t slot) const {
+  return SlotRun{const_cast<Segment*>(this), slot - slots_[slot].place, slots_[slot].chunk_slots};
+}
+
+SlotRun Segment::WholeChunks(AddressRange part, AddressRange touched) const {
+  const SlotRun low = ChunkAt(SlotOf(touched.begin));
+  const SlotRun high = ChunkAt(SlotOf(touched.end() - Bytes(1)));
+  const uint64_t first = AddressOf(low.first) >= part.begin ? low.first : low.end();
+  const uint64_t end = AddressOf(high.end()) <= part.end() ? high.end() : high.first;
+  return SlotRun{const_cast<Segment*>(this), first, first < end ? end - first : 0};
 }
 
 Block* Segment::HoleAt(DeviceAddress address) const {
@@ -111,8 +126,8 @@ void Segment::Index(Block* block) {
     holes_.emplace(block->begin, block);
   } else if (block->state == BlockState::kFree) {
     free_index_.Insert(block);
-    const uint64_t first_whole = SlotOf(SlotCeil(block->begin));
-    if (AddressOf(first_whole + 1) <= block->end()) slots_[first_whole].block = block;
+    const SlotRun whole = WholeChunks(block->range(), block->range());
+    if (whole.count > 0) slots_[whole.first].block = block;
   }
 }
 
@@ -203,6 +218,16 @@ uint64_t Segment::IdleSlots() const {
   return std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.stamp != 0; });
 }
 
+bool Segment::FollowsInChunk(uint64_t slot) const {
+  const Slot& s = slots_[slot];
+  if (s.chunk.is_none()) return s.place == 0 && s.chunk_slots == 0;
+  if (s.place + 1 < s.chunk_slots && (slot + 1 == slots_.size() || slots_[slot + 1].chunk != s.chunk)) return false;
+  if (s.place == 0) return s.chunk_slots > 0;
+  const Slot& before = slots_[slot - 1];
+  return before.chunk == s.chunk && before.place + 1 == s.place && before.chunk_slots == s.chunk_slots &&
+         before.stamp == s.stamp;
+}
+
 absl::Status Segment::CheckInvariants() const {
   const auto broken = [](const Block& block, const char* what) {
     return absl::InternalError(absl::StrCat("segment: the block ", ToString(block.range()), " ", what));
@@ -232,7 +257,10 @@ absl::Status Segment::CheckInvariants() const {
     const uint64_t end = std::min<uint64_t>(SlotOf(SlotFloor(block->end())), slots_.size());
     for (uint64_t slot = SlotOf(SlotCeil(block->begin)); slot < end; ++slot) {
       if (unmapped) mapped[slot] = false;
-      if (free) idle_in[slot] = block;
+      const SlotRun chunk = ChunkAt(slot);
+      if (free && AddressOf(chunk.first) >= block->begin && AddressOf(chunk.end()) <= block->end()) {
+        idle_in[slot] = block;
+      }
     }
     if (!unmapped && SlotOf(SlotCeil(block->end())) > slots_.size())
       return broken(*block, "lies beyond the mapped slots");
@@ -243,7 +271,8 @@ absl::Status Segment::CheckInvariants() const {
     const Slot& s = slots_[slot];
     const bool first_idle = idle_in[slot] != nullptr && (slot == 0 || idle_in[slot - 1] == nullptr);
     if (s.chunk.is_none() == mapped[slot] || (s.evicted && !s.chunk.is_none()) ||
-        (s.stamp != 0) != (idle_in[slot] != nullptr) || (first_idle && s.block != idle_in[slot])) {
+        (s.stamp != 0) != (idle_in[slot] != nullptr) || (first_idle && s.block != idle_in[slot]) ||
+        !FollowsInChunk(slot)) {
       return absl::InternalError(
           absl::StrCat("segment: slot ", slot, " at ", ToString(AddressOf(slot)), " contradicts the blocks"));
     }

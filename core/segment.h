@@ -27,19 +27,27 @@ struct FreeStamp {
   uint64_t epoch = 0;   // of the segment's stream
 };
 
+// A chunk that was mapped, and how many slots it covers.
+struct MappedChunk {
+  ChunkId id;
+  uint64_t slots = 1;
+};
+
 // Books only: the segment makes no driver call. It is told which chunks were mapped (Fill) and unmapped (Evict).
 //
-// Its range is divided into slots of one chunk each. A slot is wholly mapped or wholly a hole; blocks may begin and end
-// anywhere at 512 bytes. A slot is *idle* when it is mapped and lies in one free block.
+// Its range is divided into slots of the smallest chunk size; a chunk covers one or more neighbouring slots. A slot is
+// wholly mapped or wholly a hole; blocks may begin and end anywhere at 512 bytes. A chunk, and each of its slots, is
+// *idle* when all of it lies in one free block.
 //
 // Invariants: the blocks tile the range in address order; no two neighbours are both free or both holes; the free index
 // has exactly the free blocks, `holes` exactly the holes; a slot has a chunk exactly if no hole or quarantined block
-// covers it; a slot has a stamp exactly if it is idle, and then the idle queue has it.
+// covers it; a slot has a stamp exactly if it is idle, and then the idle queue has it; the slots of a chunk that is
+// idle all have one stamp.
 // Guarded by the allocator's lock.
 class Segment {
  public:
-  // One hole of `range`, a multiple of `chunk_size`, all in `reservation`. All that is referred to must outlive it.
-  Segment(AddressRange range, Bytes chunk_size, const Reservation& reservation, StreamHeap* heap, FreeIndex& free_index,
+  // One hole of `range`, a multiple of `slot_size`, all in `reservation`. All that is referred to must outlive it.
+  Segment(AddressRange range, Bytes slot_size, const Reservation& reservation, StreamHeap* heap, FreeIndex& free_index,
           IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -54,18 +62,18 @@ class Segment {
   // whose number is higher than any before; returns how many. O(log free blocks + slots of the block).
   uint64_t Release(Block* block, FreeStamp stamp);
 
-  // Chunks were mapped at these slots, all inside one hole: they become free and merge with their neighbours. The
-  // caller must take part of every such slot at once, which is why none becomes idle. Returns the free block that now
-  // holds them. O(log blocks + slots).
-  Block* Fill(uint64_t first_slot, absl::Span<const ChunkId> chunks);
-  // The chunks of these idle slots, which lie in one free block, were unmapped: they become a hole, merged with its
-  // neighbours. O(log blocks + slots).
+  // Chunks were mapped one after the other from this slot on, all inside one hole: the slots become free and merge with
+  // their neighbours. The caller must take part of every such chunk at once, which is why none becomes idle. Returns
+  // the free block that now holds them. O(log blocks + slots).
+  Block* Fill(uint64_t first_slot, absl::Span<const MappedChunk> chunks);
+  // The idle chunks of these slots, which lie in one free block, were unmapped: the slots become a hole, merged with
+  // its neighbours. O(log blocks + slots).
   void Evict(const SlotRun& slots);
-  // A slot inside a hole is lost for good: something is mapped there that could not be unmapped. O(log holes).
-  void Quarantine(uint64_t slot);
+  // Slots inside one hole are lost for good: something is mapped there that could not be unmapped. O(log holes).
+  void Quarantine(AddressRange slots);
 
   [[nodiscard]] AddressRange range() const { return range_; }
-  [[nodiscard]] Bytes chunk_size() const { return chunk_size_; }
+  [[nodiscard]] Bytes slot_size() const { return slot_size_; }
   [[nodiscard]] const Reservation& reservation() const { return reservation_; }
   [[nodiscard]] StreamHeap* heap() const { return heap_; }
   [[nodiscard]] const FreeIndex& free_index() const { return free_index_; }
@@ -78,17 +86,19 @@ class Segment {
   [[nodiscard]] const Block* Find(DeviceAddress address) const;
 
   // Slots.
-  [[nodiscard]] uint64_t SlotOf(DeviceAddress address) const { return (address - range_.begin) / chunk_size_; }
-  [[nodiscard]] DeviceAddress AddressOf(uint64_t slot) const { return range_.begin + chunk_size_ * slot; }
+  [[nodiscard]] uint64_t SlotOf(DeviceAddress address) const { return (address - range_.begin) / slot_size_; }
+  [[nodiscard]] DeviceAddress AddressOf(uint64_t slot) const { return range_.begin + slot_size_ * slot; }
   // The first slot boundary at or above an address of the range, and the last at or below it.
   [[nodiscard]] DeviceAddress SlotCeil(DeviceAddress address) const {
-    return range_.begin + RoundUp(address - range_.begin, chunk_size_);
+    return range_.begin + RoundUp(address - range_.begin, slot_size_);
   }
   [[nodiscard]] DeviceAddress SlotFloor(DeviceAddress address) const {
-    return range_.begin + RoundDown(address - range_.begin, chunk_size_);
+    return range_.begin + RoundDown(address - range_.begin, slot_size_);
   }
   // None where the slot is not mapped.
   [[nodiscard]] ChunkId chunk(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].chunk : ChunkId(); }
+  // The slots of the chunk that covers a mapped slot.
+  [[nodiscard]] SlotRun ChunkAt(uint64_t slot) const;
   // How many of these slots, which are in a hole, had a chunk that was taken away.
   [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
   // The number of the free at which the slot fell idle; 0 if it is not idle.
@@ -105,7 +115,9 @@ class Segment {
  private:
   struct Slot {
     ChunkId chunk;
-    bool evicted = false;  // had a chunk before, and has none
+    bool evicted = false;      // had a chunk before, and has none
+    uint32_t place = 0;        // in its chunk
+    uint32_t chunk_slots = 0;  // of its chunk
     uint64_t stamp = 0;
     // In the first idle slot of a free block, that block. Idle slots of different free blocks are never neighbours,
     // because what lies between the blocks lies in no idle slot: going down from any idle slot leads there.
@@ -114,6 +126,10 @@ class Segment {
 
   Block* HoleAt(DeviceAddress address) const;
   Block* FreeBlockOfIdle(uint64_t slot) const;
+  // The chunks that lie in `part` wholly, as slots; `touched` is a mapped part of it that each of them touches.
+  SlotRun WholeChunks(AddressRange part, AddressRange touched) const;
+  // Whether a slot has no chunk, or continues or begins its own as the slots beside it say.
+  bool FollowsInChunk(uint64_t slot) const;
   // Puts a block into, or takes it out of, what its state says finds it.
   void Index(Block* block);
   void Unindex(Block* block);
@@ -126,7 +142,7 @@ class Segment {
   void Remove(Block* block);
 
   const AddressRange range_;
-  const Bytes chunk_size_;
+  const Bytes slot_size_;
   const Reservation& reservation_;
   StreamHeap* const heap_;
   FreeIndex& free_index_;

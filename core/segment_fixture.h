@@ -28,8 +28,12 @@ class SegmentTest : public ::testing::Test {
   DeviceAddress At(Bytes offset) const { return segment_->range().begin + offset; }
   // Maps `count` slots and takes [offset, offset + size) of what is then free, which must touch all of them.
   Block* FillAndTake(uint64_t slot, uint64_t count, Bytes offset, Bytes size) {
-    std::vector<ChunkId> chunks;
-    for (uint64_t i = 0; i < count; ++i) chunks.push_back(ChunkId(next_chunk_++));
+    return FillChunksAndTake(slot, std::vector<uint64_t>(count, 1), offset, size);
+  }
+  // The same with chunks of so many slots each.
+  Block* FillChunksAndTake(uint64_t slot, const std::vector<uint64_t>& sizes, Bytes offset, Bytes size) {
+    std::vector<MappedChunk> chunks;
+    for (const uint64_t slots : sizes) chunks.push_back(MappedChunk{ChunkId(next_chunk_++), slots});
     Block* block = segment_->Fill(slot, chunks);
     segment_->Take(block, At(offset), size);
     Check();

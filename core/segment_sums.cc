@@ -29,12 +29,8 @@ void SegmentSums::Add(const Segment& segment) {
         break;
     }
   }
-  const uint64_t mapped = segment.MappedSlots();
-  const uint64_t idle = segment.IdleSlots();
-  mapped_ += ChunkCount(mapped);
-  idle_ += ChunkCount(idle);
-  stats_.mapped += segment.chunk_size() * mapped;
-  stats_.idle += segment.chunk_size() * idle;
+  stats_.mapped += segment.slot_size() * segment.MappedSlots();
+  stats_.idle += segment.slot_size() * segment.IdleSlots();
 }
 
 void SegmentSums::Add(const StreamHeap& heap) {

@@ -22,14 +22,10 @@ class SegmentSums {
 
   [[nodiscard]] const HeapStats& stats() const { return stats_; }
   [[nodiscard]] uint64_t blocks() const { return blocks_; }  // of any state
-  [[nodiscard]] ChunkCount mapped() const { return mapped_; }
-  [[nodiscard]] ChunkCount idle() const { return idle_; }
 
  private:
   HeapStats stats_;
   uint64_t blocks_ = 0;
-  ChunkCount mapped_;
-  ChunkCount idle_;
 };
 
 }  // namespace expanse

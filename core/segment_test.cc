@@ -105,6 +105,23 @@ TEST_F(SegmentTest, EvictionLeavesTheUsedEdgesOfAFreeBlockMapped) {
   EXPECT_EQ(Picture(), "free 2048, hole 18432");
 }
 
+TEST_F(SegmentTest, AChunkOfSeveralSlotsIsIdleOnlyAsAWhole) {
+  // One chunk of 4 slots, one of 2; a block begins in the last slot of the first and ends in the second.
+  Release(FillChunksAndTake(0, {4, 2}, KiB(0), KiB(12288)));
+  EXPECT_EQ(queue_.idle_slots(), 6u);
+  Block* across = Take(index_.BestFit(KiB(1)), KiB(7168), KiB(2048));
+  EXPECT_EQ(queue_.idle_slots(), 0u) << "slots 0 to 2 are wholly free, but not their chunk";
+  Block* low = Take(index_.BestFit(KiB(7168)), KiB(0), KiB(512));
+  Release(across);
+  EXPECT_EQ(queue_.idle_slots(), 2u) << "the second chunk";
+  Release(low);
+  EXPECT_EQ(queue_.idle_slots(), 6u);
+  Evict(0, 4);
+  EXPECT_EQ(Picture(), "hole 8192, free 4096, hole 8192");
+  EXPECT_EQ(segment_->ChunkAt(5).first, 4u);
+  EXPECT_EQ(segment_->ChunkAt(5).count, 2u);
+}
+
 TEST_F(SegmentTest, AHoleBetweenFreeBlocksIsFilledAndMergesThem) {
   Block* a = FillAndTake(0, 3, KiB(0), KiB(6144));
   Release(a);
@@ -115,7 +132,7 @@ TEST_F(SegmentTest, AHoleBetweenFreeBlocksIsFilledAndMergesThem) {
 
 TEST_F(SegmentTest, QuarantinedSlotsAreNeverMergedAgain) {
   FillAndTake(0, 1, KiB(0), KiB(2048));
-  segment_->Quarantine(2);
+  segment_->Quarantine({segment_->AddressOf(2), kChunk});
   Check();
   EXPECT_EQ(Picture(), "used 2048, hole 2048, quarantined 2048, hole 14336");
   Block* b = FillAndTake(1, 1, KiB(2048), KiB(1024));

@@ -1,8 +1,12 @@
-// Which requests share a segment set.
+// Which requests share a segment set, and how large the chunks of a set may be.
 
 #ifndef EXPANSE_CORE_SIZE_CLASS_H_
 #define EXPANSE_CORE_SIZE_CLASS_H_
 
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/numeric/bits.h"
 #include "vmm/units.h"
 
 namespace expanse {
@@ -13,6 +17,21 @@ inline constexpr int kSizeClassCount = 2;
 
 // The class of a request of `size` bytes, from 0 to kSizeClassCount - 1. O(1).
 [[nodiscard]] constexpr int SizeClassOf(Bytes size) { return size <= MiB(1) ? 0 : 1; }
+
+// A large chunk costs the driver hardly more than a small one, but while any part of it is used, what is free in it
+// serves nobody elsewhere. So no chunk that is created for large blocks is more than this part of what is held already,
+// nor more than this part of what limit and device leave: memory that is nearly full is made of small chunks.
+// docs/design.md has the measurements.
+inline constexpr uint64_t kChunksOfHeld = 32;
+inline constexpr uint64_t kChunksOfLeft = 4096;
+inline constexpr uint64_t kLargestChunkSlots = 16;
+
+// How many slots a chunk that is created for the class may cover, a power of two. O(1).
+[[nodiscard]] constexpr uint64_t LargestChunk(int size_class, Bytes held, Bytes left, Bytes slot_size) {
+  if (size_class == 0) return 1;
+  const uint64_t slots = std::min(held / slot_size / kChunksOfHeld, left / slot_size / kChunksOfLeft);
+  return absl::bit_floor(std::clamp<uint64_t>(slots, 1, kLargestChunkSlots));
+}
 
 }  // namespace expanse
 

@@ -26,6 +26,7 @@ struct SnapshotBlock {
 struct SnapshotChunk {
   uint32_t number = 0;
   DeviceAddress address;
+  Bytes size;
   bool idle = false;  // wholly free
 };
 
@@ -35,7 +36,6 @@ struct SnapshotSegment {
   uint32_t stream = 0;  // a SnapshotStream's number
   uint64_t pool = 0;    // a SnapshotPool's number
   int size_class = 0;
-  Bytes chunk_size;
   std::vector<SnapshotBlock> blocks;  // by address; what lies between them has no memory behind it
   std::vector<SnapshotChunk> chunks;  // by address
 };

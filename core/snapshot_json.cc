@@ -96,7 +96,6 @@ void Write(JsonWriter& json, const SnapshotSegment& segment) {
   json.Add("stream", uint64_t{segment.stream});
   json.Add("pool", segment.pool);
   json.Add("size_class", static_cast<uint64_t>(segment.size_class));
-  json.Add("chunk_bytes", segment.chunk_size.count());
   json.Key("blocks");
   json.BeginArray();
   for (const SnapshotBlock& block : segment.blocks) {
@@ -114,6 +113,7 @@ void Write(JsonWriter& json, const SnapshotSegment& segment) {
     json.BeginObject();
     json.Add("number", uint64_t{chunk.number});
     json.Add("address", chunk.address.value());
+    json.Add("bytes", chunk.size.count());
     json.AddBool("idle", chunk.idle);
     json.EndObject();
   }

@@ -31,7 +31,7 @@ absl::Status ChunkPool::Create(ChunkCount count, Bytes size) {
   for (uint64_t made = 0; made < count.count(); ++made) {
     status = CreateOne(size);
     if (status.ok()) continue;
-    for (; made > 0; --made) (void)ReleaseOne(FindSpare(size));
+    for (; made > 0; --made) (void)Release(FindSpare(size));
     return status;
   }
   return absl::OkStatus();
@@ -59,7 +59,7 @@ ChunkProgress ChunkPool::ReleaseSpare(Bytes wanted) {
   ChunkProgress progress;
   for (const Bytes size : sizes) {
     while (progress.bytes < wanted && !spare(size).is_zero()) {
-      absl::Status status = ReleaseOne(FindSpare(size));
+      absl::Status status = Release(FindSpare(size));
       progress.status.Update(status);
       if (!status.ok()) continue;
       progress.chunks += ChunkCount(1);
@@ -149,7 +149,7 @@ absl::Status ChunkPool::CreateOne(Bytes size) {
   return absl::OkStatus();
 }
 
-absl::Status ChunkPool::ReleaseOne(ChunkId id) {
+absl::Status ChunkPool::Release(ChunkId id) {
   assert(state(id) == ChunkState::kSpare);
   Slot& slot = slots_[id.index()];
   Uncount(id);

@@ -80,6 +80,8 @@ class ChunkPool {
   [[nodiscard]] absl::Status Create(ChunkCount count, Bytes size);
   // The same, but stops at the first limit or refusal and keeps what it has got by then.
   [[nodiscard]] ChunkProgress CreateUpTo(ChunkCount count, Bytes size);
+  // Releases a spare chunk. One driver call; after a refusal it is quarantined.
+  [[nodiscard]] absl::Status Release(ChunkId id);
   // Releases spare chunks, the largest first, until at least `wanted` bytes are released or none is left; running out
   // of spare chunks is no error. Goes on after a refusal: that chunk is quarantined and the first refusal is reported.
   // One driver call a chunk.
@@ -136,7 +138,6 @@ class ChunkPool {
 
   absl::Status CheckRoom(ChunkCount count, Bytes size) const;
   absl::Status CreateOne(Bytes size);
-  absl::Status ReleaseOne(ChunkId id);
   void SetState(ChunkId id, ChunkState state);
   // Adds a chunk in its state to the totals and lists, and takes it out again.
   void Count(ChunkId id);

@@ -26,7 +26,7 @@ struct ReplayOptions {
   Bytes capacity = GiB(80);  // memory of the simulated device; a real one has what it has
   std::optional<Bytes> limit;
   std::optional<Bytes> chunk_size;
-  Growth growth = Growth::kLazy;
+  Growth growth = Growth::kBalanced;
   std::optional<Bytes> prealloc;
   uint64_t lag = 0;         // simulator: a block's last work completes this many events after its free
   uint64_t repeat = 1;      // the whole trace again; blocks live at the end are freed between runs

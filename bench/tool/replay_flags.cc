@@ -46,7 +46,7 @@ absl::StatusOr<std::optional<DeviceOrdinal>> ParseDevice(const std::string& text
 absl::StatusOr<Growth> ParseGrowth(const std::string& text) {
   if (text == "lazy") return Growth::kLazy;
   if (text == "frugal") return Growth::kFrugal;
-  if (text == "balanced") return ComesLater("growth 'balanced'");
+  if (text == "balanced") return Growth::kBalanced;
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is none of lazy|frugal", DidYouMean(text, {"lazy", "frugal"})));
 }
