@@ -20,10 +20,10 @@ inline constexpr int kSizeClassCount = 2;
 
 // A large chunk costs the driver hardly more than a small one, but while any part of it is used, what is free in it
 // serves nobody elsewhere. So no chunk that is created for large blocks is more than this part of what is held already,
-// nor more than this part of what limit and device leave: memory that is nearly full is made of small chunks.
-// docs/design.md has the measurements.
+// nor more than this part of what the limit leaves: memory that is nearly full is made of small chunks. docs/design.md
+// has the measurements.
 inline constexpr uint64_t kChunksOfHeld = 32;
-inline constexpr uint64_t kChunksOfLeft = 4096;
+inline constexpr uint64_t kChunksOfLeft = 8192;
 inline constexpr uint64_t kLargestChunkSlots = 16;
 
 // How many slots a chunk that is created for the class may cover, a power of two. O(1).
