@@ -11,8 +11,8 @@ namespace expanse {
 absl::Status Allocator::Impl::SetLimit(std::optional<Bytes> limit) {
   MutexLock lock(mu_);
   if (limit && *limit < supply_.smallest()) {
-    return absl::InvalidArgumentError(absl::StrCat("limit is ", ToString(*limit), ", expected at least one chunk of ",
-                                                   ToString(supply_.smallest())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("limit is ", ToString(*limit), ", expected at least one chunk of ", ToString(supply_.smallest())));
   }
   limit_ = limit;
   // What the device has in all is a limit too: a hopeless request then fails before anything is created for it.

@@ -212,9 +212,10 @@ struct SameSignature<OurResult (*)(Ours...), TheirResult (*)(Theirs...)> {
   static constexpr bool value = Compare();
 };
 
-#define EXPANSE_ENTRY_POINT(member, symbol, need, parameters)                                              \
-  static_assert(SameSignature<decltype(Driver::member)::Pointer, decltype(&::symbol)>::value, "signature " \
-                                                                                              "of " #symbol);
+#define EXPANSE_ENTRY_POINT(member, symbol, need, parameters)                                 \
+  static_assert(SameSignature<decltype(Driver::member)::Pointer, decltype(&::symbol)>::value, \
+                "signature "                                                                  \
+                "of " #symbol);
 #include "vmm/driver_entry_points.inc"
 
 }  // namespace

@@ -31,8 +31,9 @@ inline constexpr int kEntryPointCount = 0
 // The exported name, as "cuMemCreate". O(1).
 [[nodiscard]] std::string_view SymbolName(EntryPoint entry_point);
 
-// The table. Copyable, and a copy counts its calls where the original does; the functions outlive every copy (libcuda is never unloaded; a simulator outlives its users).
-// Members named OPTIONAL in driver_entry_points.inc may be null. Every function may be called from any thread.
+// The table. Copyable, and a copy counts its calls where the original does; the functions outlive every copy (libcuda
+// is never unloaded; a simulator outlives its users). Members named OPTIONAL in driver_entry_points.inc may be null.
+// Every function may be called from any thread.
 struct Driver {
 #define EXPANSE_ENTRY_POINT(member, symbol, need, parameters) DriverFunction<abi::Result parameters> member;
 #include "vmm/driver_entry_points.inc"
