@@ -29,7 +29,8 @@ class Page {
   }
   // With its part of the whole, in per cent.
   void Part(std::string_view name, Bytes part, Bytes whole) {
-    const double percent = whole.is_zero() ? 0 : 100.0 * static_cast<double>(part.count()) / whole.count();
+    const double percent =
+        whole.is_zero() ? 0 : 100.0 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
     Line(name, absl::StrCat(ToString(part), ", ", std::lround(percent), " %"));
   }
   std::string Take() && { return std::move(text_); }

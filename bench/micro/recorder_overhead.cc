@@ -55,7 +55,7 @@ void RunRecorderOverhead(benchmark::State& state, const LaneFactory& factory) {
     for (size_t pairs = 0; pairs < kWarmUpPairs && status.ok(); pairs += live) status = contestant.lane->RunBatch();
   }
   size_t turn = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       Contestant& contestant = contestants[(i + turn) % contestants.size()];
       const Clock::time_point begin = Clock::now();
