@@ -167,8 +167,7 @@ TEST_F(ToolTest, WhatALaterVersionBringsSaysSo) {
        {"expanse merge a.json", "expanse doctor", "expanse replay trace.csv --html r.html",
         "expanse compare trace.csv --perfetto p.json", "expanse compare trace.csv --what-if growth=lazy,frugal",
         "expanse replay trace.csv --allocator driver-pool", "expanse compare trace.csv --allocators driver-pool",
-        "expanse replay trace.csv --growth balanced", "expanse generate fsdp",
-        "expanse convert trace.csv out.pickle"}) {
+        "expanse generate fsdp", "expanse convert trace.csv out.pickle"}) {
     EXPECT_THAT(Error(command), HasSubstr("comes in a later version")) << command;
   }
 }
