@@ -5,8 +5,8 @@ include(CMakePackageConfigHelpers)
 # Headers that programs include, by the folder they keep under include/expanse.
 set(EXPANSE_PUBLIC_VMM_HEADERS vmm/abi.h vmm/counting_driver.h vmm/driver.h vmm/driver_entry_points.inc
   vmm/driver_function.h vmm/units.h)
-set(EXPANSE_PUBLIC_CORE_HEADERS core/allocator.h core/options.h core/pool.h core/process_budgets.h core/shortage.h
-  core/snapshot.h core/stats.h core/stats_page.h)
+set(EXPANSE_PUBLIC_CORE_HEADERS core/allocator.h core/handle_span.h core/mapping_callbacks.h core/options.h
+  core/pool.h core/process_budgets.h core/shortage.h core/snapshot.h core/stats.h core/stats_page.h)
 
 # In the build tree, <expanse/core/allocator.h> is found through a link to the source folder.
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/include")

@@ -65,7 +65,11 @@ Allocator::Allocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Allocator::~Allocator() {
   // In a forked child there is nothing to give back, and no lock or driver call is safe. Where the driver will not say
   // that work is over, memory that it may still use stays mapped until the process ends.
-  if (impl_->forked() || !impl_->Quiesce()) Impl::KeepForever(std::move(impl_));
+  if (impl_->forked() || !impl_->Quiesce()) {
+    Impl::KeepForever(std::move(impl_));
+  } else {
+    impl_->TellOfDestruction();
+  }
 }
 
 absl::StatusOr<DeviceAddress> Allocator::Allocate(Bytes size, StreamHandle stream) {
@@ -142,6 +146,31 @@ absl::StatusOr<CallbackId> Allocator::AddOutOfMemoryCallback(OutOfMemoryCallback
 absl::Status Allocator::RemoveOutOfMemoryCallback(CallbackId id) {
   if (impl_->forked() || impl_->callbacks().Remove(id)) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("no out-of-memory callback has the id ", id));
+}
+
+absl::Status Allocator::Pin(DeviceAddress address, Bytes length) {
+  if (impl_->forked()) return Forked();
+  return impl_->Pin({address, length});
+}
+
+absl::Status Allocator::Unpin(DeviceAddress address, Bytes length) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->Unpin({address, length});
+}
+
+absl::StatusOr<std::vector<HandleSpan>> Allocator::HandlesSpanning(DeviceAddress address, Bytes length) const {
+  if (impl_->forked()) return Forked();
+  return impl_->HandlesSpanning({address, length});
+}
+
+absl::StatusOr<MappingCallbacksId> Allocator::AddMappingCallbacks(MappingCallbacks callbacks) {
+  if (impl_->forked()) return Forked();
+  return impl_->AddMappingCallbacks(std::move(callbacks));
+}
+
+absl::Status Allocator::RemoveMappingCallbacks(MappingCallbacksId id) {
+  if (impl_->forked()) return absl::OkStatus();
+  return impl_->RemoveMappingCallbacks(id);
 }
 
 Stats Allocator::GetStats() const { return impl_->forked() ? Stats() : impl_->GetStats(); }

@@ -19,9 +19,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/handle_span.h"
+#include "core/mapping_callbacks.h"
 #include "core/options.h"
 #include "core/pool.h"
 #include "core/shortage.h"
@@ -128,6 +131,28 @@ class Allocator {
   // Afterwards it is not called any more, nor does any other thread run it: blocks until those that do are back. A
   // callback may remove itself. NOT_FOUND for an id that was removed or never given out.
   absl::Status RemoveOutOfMemoryCallback(CallbackId id);
+
+  // Keeps the chunks behind [address, address + length) where they are, for as long as something outside refers to the
+  // memory there, such as a registration with NCCL or RDMA. They are not unmapped, given back or given to another pool
+  // or stream until Unpin, even if the block is freed or its pool retired meanwhile; free parts of them serve only
+  // requests of the same pool and stream. The range must lie in one live block, else INVALID_ARGUMENT. A range may be
+  // pinned more than once, and pinned ranges may overlap: a chunk stays while any range is pinned that touches it.
+  // Never waits, no driver call. O(blocks of the segment + chunks).
+  absl::Status Pin(DeviceAddress address, Bytes length);
+  // Takes back one Pin of exactly this range, whether or not its block is still live. NOT_FOUND, naming the address and
+  // changing nothing, if there is none. Never waits; no driver call unless a pool was retired. O(chunks and segments).
+  absl::Status Unpin(DeviceAddress address, Bytes length);
+
+  // The driver handles behind [address, address + length), which must lie in one live block, else INVALID_ARGUMENT:
+  // the parts of the range by chunk, in address order, which cover it without gaps. They stay what they are until the
+  // block is freed, or unpinned if that is later. O(blocks of the segment + chunks).
+  [[nodiscard]] absl::StatusOr<std::vector<HandleSpan>> HandlesSpanning(DeviceAddress address, Bytes length) const;
+
+  // Has them called when memory is unmapped and mapped; mapping_callbacks.h says how. INVALID_ARGUMENT if both are
+  // empty. Memory that is mapped by now is not reported.
+  [[nodiscard]] absl::StatusOr<MappingCallbacksId> AddMappingCallbacks(MappingCallbacks callbacks);
+  // Afterwards they are not called any more, nor are they running. NOT_FOUND for an id that was removed or never given.
+  absl::Status RemoveMappingCallbacks(MappingCallbacksId id);
 
   // O(1) but for a lock.
   [[nodiscard]] Stats GetStats() const;

@@ -36,7 +36,7 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       supply_(*device_, chunk_size, device_->total_memory(), ProcessHandleBudget()),
       events_(*device_),
       recorder_(options.record_events),
-      grower_(supply_, idle_queue_, recorder_, options.growth),
+      grower_(supply_, idle_queue_, hooks_, recorder_, options.growth),
       peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 
 bool Allocator::Impl::Quiesce() {
@@ -157,7 +157,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   if (pending.tickets.empty()) {
     ReleaseBlock(block);
   } else {
-    pending.number = ++frees_numbered_;
+    pending.number = idle_queue_.NextStamp();
     block->segment->SetPending(block);
     for (FigureCounter* figure : {&pending_, &pool.pending}) figure->Add(block->size);
     pending_queue_.Push(std::move(pending));
@@ -172,7 +172,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
 
 void Allocator::Impl::ReleaseBlock(Block* block) {
   StreamState& stream = *block->segment->heap()->stream();
-  stream.AddIdle(block->segment->Release(block, FreeStamp{++frees_numbered_, stream.current_epoch()}));
+  stream.AddIdle(block->segment->Release(block, FreeStamp{idle_queue_.NextStamp(), stream.current_epoch()}));
   if (early_closes_left_ == 0 || stream.idle_in_epoch() < kIdleChunksPerEpoch) return;
   // Only its own thread can name a per-thread stream, and it need not be the one that frees.
   if (stream.detached() || stream.key().is_per_thread()) return;
@@ -222,17 +222,27 @@ absl::Status Allocator::Impl::OnStreamDestroyed(StreamHandle stream) {
 absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {
   const auto it = live_.find(address);
   if (it != live_.end()) return it->second;
+  return NotLive(address);
+}
+
+absl::Status Allocator::Impl::NotLive(DeviceAddress address) const {
   std::string found = address.is_null() ? "it is null" : "it is not in any range of this allocator";
+  if (const Segment* segment = FindSegment(address); segment != nullptr) {
+    const Block* block = segment->Find(address);
+    found = absl::StrCat(Describe(block->state), " (", ToString(block->range()), ")");
+  }
+  return absl::InvalidArgumentError(absl::StrCat("address ", ToString(address), " is not a live block: ", found));
+}
+
+Segment* Allocator::Impl::FindSegment(DeviceAddress address) const {
   for (StreamHeap* heap : pools_.Heaps()) {
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) {
-        if (!segment->range().Contains(address)) continue;
-        const Block* block = segment->Find(address);
-        found = absl::StrCat(Describe(block->state), " (", ToString(block->range()), ")");
+        if (segment->range().Contains(address)) return segment.get();
       }
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("address ", ToString(address), " is not a live block: ", found));
+  return nullptr;
 }
 
 void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
@@ -275,6 +285,7 @@ Stats Allocator::Impl::CurrentStats() const {
   stats.pending = pending_.figure();
   stats.reserved = reserved_.figure();
   stats.idle = idle_.figure();
+  stats.pinned = pinned_.figure();
   stats.address_space = address_space_.figure();
   stats.live_blocks = live_.size();
   stats.chunks_created = supply_.pool().created().count();
@@ -296,7 +307,7 @@ Stats Allocator::Impl::CurrentStats() const {
 
 void Allocator::Impl::ResetPeaks() {
   MutexLock lock(mu_);
-  for (FigureCounter* figure : {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &address_space_}) {
+  for (FigureCounter* figure : {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &pinned_, &address_space_}) {
     figure->ResetPeak();
   }
   for (PoolState* pool : pools_.Pools()) pool->figures().ResetPeaks();

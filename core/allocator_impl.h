@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -21,9 +22,11 @@
 #include "core/fork_guard.h"
 #include "core/grower.h"
 #include "core/idle_queue.h"
+#include "core/mapping_hooks.h"
 #include "core/oom_callbacks.h"
 #include "core/peers.h"
 #include "core/pending_queue.h"
+#include "core/pin_table.h"
 #include "core/pool_registry.h"
 #include "core/recorder.h"
 #include "core/shortage.h"
@@ -67,6 +70,13 @@ class Allocator::Impl {
   absl::StatusOr<PoolStats> GetPoolStats(PoolId id) const;
   absl::StatusOr<Bytes> TrimPool(PoolId id, Bytes target);
   absl::Status RetirePool(PoolId id);
+  absl::Status Pin(AddressRange range);
+  absl::Status Unpin(AddressRange range);
+  absl::StatusOr<std::vector<HandleSpan>> HandlesSpanning(AddressRange range) const;
+  absl::StatusOr<MappingCallbacksId> AddMappingCallbacks(MappingCallbacks callbacks);
+  absl::Status RemoveMappingCallbacks(MappingCallbacksId id);
+  // Everything will be unmapped now. Callbacks are told, and nothing from there on.
+  void TellOfDestruction();
   // Up to `wanted` bytes of idle memory, for another allocator that starves; returns how much.
   Bytes GiveBackToOthers(Bytes wanted);
   absl::Status SetLimit(std::optional<Bytes> limit);
@@ -114,6 +124,10 @@ class Allocator::Impl {
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // INVALID_ARGUMENT that says what is at an address instead of a live block.
+  absl::Status NotLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null if the address is in none. O(segments).
+  Segment* FindSegment(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the slabs of segments back in which nothing is left: those of destroyed streams and retired pools, or all.
   void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Stats CurrentStats() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -122,6 +136,10 @@ class Allocator::Impl {
   // --- pools.cc
   // Gives back what retired pools no longer use, as far as the device is done with it.
   void ReclaimRetiredPools() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- pins.cc
+  // The segment of a range that lies in one live block. O(segments + blocks).
+  absl::StatusOr<const Segment*> FindLiveRange(AddressRange range) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- reclaim.cc: what happens when no free block fits
   absl::StatusOr<Block*> AllocateSlowly(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -159,6 +177,8 @@ class Allocator::Impl {
   EventPool events_ ABSL_GUARDED_BY(mu_);
   BlockArena arena_ ABSL_GUARDED_BY(mu_);
   IdleQueue idle_queue_ ABSL_GUARDED_BY(mu_);
+  PinTable pins_ ABSL_GUARDED_BY(mu_);
+  MappingHooks hooks_ ABSL_GUARDED_BY(mu_);
   Recorder recorder_ ABSL_GUARDED_BY(mu_);
   Grower grower_ ABSL_GUARDED_BY(mu_);
   StreamRegistry streams_ ABSL_GUARDED_BY(mu_);
@@ -166,7 +186,6 @@ class Allocator::Impl {
   PendingQueue pending_queue_ ABSL_GUARDED_BY(mu_);
   // Every used block by its begin.
   absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
-  uint64_t frees_numbered_ ABSL_GUARDED_BY(mu_) = 0;
   int early_closes_left_ ABSL_GUARDED_BY(mu_) = 0;
 
   FigureCounter live_bytes_ ABSL_GUARDED_BY(mu_);
@@ -174,6 +193,7 @@ class Allocator::Impl {
   FigureCounter pending_ ABSL_GUARDED_BY(mu_);
   FigureCounter reserved_ ABSL_GUARDED_BY(mu_);
   FigureCounter idle_ ABSL_GUARDED_BY(mu_);
+  FigureCounter pinned_ ABSL_GUARDED_BY(mu_);
   FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
   StallCounter gpu_stalls_ ABSL_GUARDED_BY(mu_);
   StallCounter lock_stalls_ ABSL_GUARDED_BY(mu_);

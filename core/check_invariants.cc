@@ -43,6 +43,7 @@ absl::Status CheckPool(const PoolState& pool) {
   status.Update(CheckEqual("pending bytes of a pool", figures.pending.current().count(), sums.pending.count()));
   status.Update(CheckEqual("reserved bytes of a pool", figures.reserved.current().count(), sums.mapped.count()));
   status.Update(CheckEqual("idle bytes of a pool", figures.idle.current().count(), sums.idle.count()));
+  status.Update(CheckEqual("pinned bytes of a pool", figures.pinned.current().count(), all.pinned().count()));
   const std::optional<Bytes>& limit = pool.options().limit;
   if (limit && figures.reserved.current() > *limit) {
     status.Update(absl::InternalError(absl::StrCat(pool.Name(), " has ", ToString(figures.reserved.current()),
@@ -60,6 +61,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(pending_queue_.CheckInvariants());
   status.Update(recorder_.CheckInvariants());
   status.Update(addresses_.CheckInvariants());
+  status.Update(pins_.CheckInvariants());
   SegmentSums all;
   const ChunkPool& pool = supply_.pool();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());
@@ -105,7 +107,9 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(CheckEqual("idle bytes", idle_.current().count(), (sums.idle + supply_.spare()).count()));
   status.Update(
       CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.address_space).count()));
-  // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use, idle or quarantined.
+  status.Update(CheckEqual("pinned bytes", pinned_.current().count(), all.pinned().count()));
+  // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use or pinned, idle or
+  // quarantined.
   const Bytes partly_used = sums.free - sums.idle;
   const Bytes accounted =
       sums.allocated + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);

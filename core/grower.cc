@@ -30,6 +30,10 @@ SlotRun SlotsOf(const GrowthWindow& window) {
   return SlotRun{segment, first, segment->SlotOf(segment->SlotCeil(window.range.end())) - first};
 }
 
+AddressRange RangeOf(const SlotRun& run) {
+  return {run.segment->AddressOf(run.first), run.segment->slot_size() * run.count};
+}
+
 RecordedEvent EventOf(const SlotRun& run, SnapshotEventKind kind) {
   const Segment& segment = *run.segment;
   return {segment.AddressOf(run.first).value(), segment.slot_size() * run.count, segment.heap()->stream()->number(), 0,
@@ -57,12 +61,16 @@ absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes s
 
 absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, uint64_t largest_chunk,
                                         CompletionCheck& completion) {
-  FillPlan plan(MissingSlots(window));
   const Attempt attempt{SlotsOf(window), largest_chunk, completion};
-  absl::Status gathered = MakeRoomInPool(window.segment->heap()->pool(), plan.missing(), attempt);
-  if (gathered.ok()) gathered = Gather(plan, attempt);
-  if (!gathered.ok()) return gathered;
-  return MapAndTake(window, plan);
+  const uint64_t most_vetoes = vetoes_ + idle_queue_.idle_slots();
+  for (;;) {
+    const uint64_t vetoes_before = vetoes_;
+    FillPlan plan(MissingSlots(window));
+    absl::Status gathered = MakeRoomInPool(window.segment->heap()->pool(), plan.missing(), attempt);
+    if (gathered.ok()) gathered = Gather(plan, attempt);
+    if (gathered.ok()) return MapAndTake(window, plan);
+    if (!absl::IsResourceExhausted(gathered) || !MayChooseOthers(vetoes_before, most_vetoes)) return gathered;
+  }
 }
 
 absl::Status Grower::MakeRoomInPool(const PoolState& pool, uint64_t missing, const Attempt& attempt) {
@@ -70,15 +78,19 @@ absl::Status Grower::MakeRoomInPool(const PoolState& pool, uint64_t missing, con
   if (missing <= room) return absl::OkStatus();
   const uint64_t excess = missing - room;
   const std::vector<SlotRun> victims = SelectAnySize(excess, &pool, attempt);
-  if (const uint64_t found = CountSlots(victims); found < excess) {
-    pool_was_full_ = true;
-    needed_ = missing_ = SizeOf(excess - found);
-    return absl::ResourceExhaustedError(
-        absl::StrCat(pool.Name(), " is at its limit: ", ToString(SizeOf(excess - found)), " short"));
-  }
+  if (const uint64_t found = CountSlots(victims); found < excess) return PoolIsFull(pool, excess - found);
   const ChunkProgress unmapped = MoveAway(victims);
   moved_ += unmapped.chunks.count();
-  return unmapped.status;
+  if (!unmapped.status.ok()) return unmapped.status;
+  const uint64_t gone = unmapped.bytes / supply_.smallest();
+  return gone < excess ? PoolIsFull(pool, excess - gone) : absl::OkStatus();
+}
+
+absl::Status Grower::PoolIsFull(const PoolState& pool, uint64_t missing) {
+  pool_was_full_ = true;
+  needed_ = missing_ = SizeOf(missing);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(pool.Name(), " is at its limit: ", ToString(SizeOf(missing)), " short"));
 }
 
 // Whether it can succeed is looked at before anything is created or moved, and again when the device has refused.
@@ -217,20 +229,41 @@ void Grower::ForEachMovable(const PoolState* pool, const Attempt& attempt,
 ChunkProgress Grower::MoveAway(absl::Span<const SlotRun> runs) {
   ChunkProgress progress;
   std::vector<ChunkId> chunks;
-  for (const SlotRun& run : runs) {
+  for (const SlotRun& run : WithoutVetoed(runs)) {
     chunks.clear();
     for (uint64_t slot = run.first; slot < run.end(); slot = run.segment->ChunkAt(slot).end()) {
       chunks.push_back(run.segment->chunk(slot));
     }
     const ChunkProgress unmapped = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
     progress.status = unmapped.status;
-    if (!progress.status.ok()) return progress;
+    if (!progress.status.ok()) {
+      hooks_.StillMapped(RangeOf(run));
+      return progress;
+    }
     run.segment->Evict(run);
     recorder_.Add(EventOf(run, SnapshotEventKind::kUnmap));
     progress.chunks += unmapped.chunks;
     progress.bytes += unmapped.bytes;
   }
   return progress;
+}
+
+std::vector<SlotRun> Grower::WithoutVetoed(absl::Span<const SlotRun> runs) {
+  if (hooks_.empty()) return {runs.begin(), runs.end()};
+  std::vector<SlotRun> allowed;
+  for (const SlotRun& run : runs) {
+    for (uint64_t slot = run.first; slot < run.end();) {
+      const SlotRun chunk = run.segment->ChunkAt(slot);
+      slot = chunk.end();
+      if (hooks_.MayUnmap(RangeOf(chunk))) {
+        AddToRuns(chunk, allowed);
+      } else {
+        ++vetoes_;
+        run.segment->Defer(chunk);
+      }
+    }
+  }
+  return allowed;
 }
 
 absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const FillPlan& plan) {
@@ -262,14 +295,26 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const Fill
     refilled_ += segment->EvictedSlots(slots);
     block = segment->Fill(slots.first, mapped[i]);
     recorder_.Add(EventOf(slots, SnapshotEventKind::kMap));
+    hooks_.Mapped(RangeOf(slots));
   }
   segment->Take(block, window.range.begin, window.range.size);
   return block;
 }
 
 ChunkProgress Grower::MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion) {
-  const uint64_t slots = RoundUp(wanted, supply_.smallest()) / supply_.smallest();
-  return MoveAway(SelectAnySize(slots, pool, Attempt{SlotRun(), 1, completion}));
+  const Attempt attempt{SlotRun(), 1, completion};
+  const uint64_t most_vetoes = vetoes_ + idle_queue_.idle_slots();
+  ChunkProgress progress;
+  uint64_t vetoes_before;
+  do {
+    vetoes_before = vetoes_;
+    const uint64_t slots = RoundUp(wanted - std::min(wanted, progress.bytes), supply_.smallest()) / supply_.smallest();
+    const ChunkProgress more = MoveAway(SelectAnySize(slots, pool, attempt));
+    progress.chunks += more.chunks;
+    progress.bytes += more.bytes;
+    progress.status = more.status;
+  } while (progress.status.ok() && MayChooseOthers(vetoes_before, most_vetoes));
+  return progress;
 }
 
 }  // namespace expanse

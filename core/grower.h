@@ -18,6 +18,7 @@
 #include "core/fill_plan.h"
 #include "core/growth_window.h"
 #include "core/idle_queue.h"
+#include "core/mapping_hooks.h"
 #include "core/move_budget.h"
 #include "core/options.h"
 #include "core/pool_state.h"
@@ -36,14 +37,17 @@ namespace expanse {
 // missing is released and smaller ones are created in its place. At its limit a pool grows out of its own idle chunks
 // only.
 //
+// A chunk that a callback will not let go is left, and others are taken instead, as long as there are idle ones that
+// were not asked for: so a growth meets no more vetoes than chunks were idle.
+//
 // Each growth is a transaction. After a failure the window is as it was; chunks that were created for it are spare and
 // counted in `created_for_failed`, for the caller to use in another attempt or to release; chunks that were on the move
 // are spare; what the driver would not unmap again is quarantined.
 // Guarded by the allocator's lock.
 class Grower {
  public:
-  Grower(ChunkSupply& supply, IdleQueue& idle_queue, Recorder& recorder, Growth policy)
-      : supply_(supply), idle_queue_(idle_queue), recorder_(recorder), policy_(policy) {}
+  Grower(ChunkSupply& supply, IdleQueue& idle_queue, const MappingHooks& hooks, Recorder& recorder, Growth policy)
+      : supply_(supply), idle_queue_(idle_queue), hooks_(hooks), recorder_(recorder), policy_(policy) {}
 
   // Grows one of `segments`, none of which has a free block of `size`, and takes a block of that size there. Chunks
   // that are created cover at most `largest_chunk` slots. NOT_FOUND: no gap is large enough. RESOURCE_EXHAUSTED: memory
@@ -92,6 +96,7 @@ class Grower {
   // Where the window would take its pool above its limit, makes chunks spare that are idle in the pool, as many as
   // that.
   absl::Status MakeRoomInPool(const PoolState& pool, uint64_t missing, const Attempt& attempt);
+  absl::Status PoolIsFull(const PoolState& pool, uint64_t missing);
   // Makes chunks spare until the plan misses nothing.
   absl::Status Gather(FillPlan& plan, const Attempt& attempt);
   // RESOURCE_EXHAUSTED if so many more slots, with what is spare and what may be moved, are less than what is missing.
@@ -117,13 +122,21 @@ class Grower {
   // Until `visit` returns false.
   void ForEachMovable(const PoolState* pool, const Attempt& attempt,
                       absl::FunctionRef<bool(const SlotRun& chunk)> visit) const;
-  // Unmaps runs of whole chunks, which become spare. Stops at the first refusal.
+  // Unmaps runs of whole chunks, which become spare. Leaves out those that the hooks will not let go, which are then
+  // the last to be chosen again. Stops at the first refusal of the driver.
   ChunkProgress MoveAway(absl::Span<const SlotRun> runs);
+  std::vector<SlotRun> WithoutVetoed(absl::Span<const SlotRun> runs);
+  // Whether another attempt will choose other chunks: there were vetoes, but not as many as chunks were idle when this
+  // was `most`.
+  [[nodiscard]] bool MayChooseOthers(uint64_t vetoes_before, uint64_t most) const {
+    return vetoes_ != vetoes_before && vetoes_ < most;
+  }
   absl::StatusOr<Block*> MapAndTake(const GrowthWindow& window, const FillPlan& plan);
   [[nodiscard]] Bytes SizeOf(uint64_t slots) const { return supply_.smallest() * slots; }
 
   ChunkSupply& supply_;
   IdleQueue& idle_queue_;
+  const MappingHooks& hooks_;
   Recorder& recorder_;
   const Growth policy_;
   MoveBudget budget_;
@@ -133,6 +146,7 @@ class Grower {
   uint64_t growths_that_moved_ = 0;
   uint64_t growths_that_created_ = 0;
   Bytes created_for_failed_;
+  uint64_t vetoes_ = 0;
   bool pool_was_full_ = false;
   Bytes needed_;
   Bytes missing_;

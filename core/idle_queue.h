@@ -45,11 +45,15 @@ struct IdleExtent {
 // the back. Guarded by the allocator's lock.
 class IdleQueue {
  public:
-  // These slots have fallen idle and carry `stamp`, which is no lower than any before.
+  // These slots have fallen idle and carry `stamp`, which is no lower than any before and at most `newest`.
   void Push(const IdleExtent& extent);
   // So many slots are not idle any more. They no longer carry the stamp they were pushed with.
   void Forget(uint64_t slots) { idle_slots_ -= slots; }
 
+  // Numbers frees, and whatever else puts chunks last, from 1 on across all streams.
+  [[nodiscard]] uint64_t NextStamp() { return ++newest_; }
+  // The last number that was given; 0 if none was.
+  [[nodiscard]] uint64_t newest() const { return newest_; }
   // The slots that are idle now.
   [[nodiscard]] uint64_t idle_slots() const { return idle_slots_; }
 
@@ -74,6 +78,7 @@ class IdleQueue {
   std::deque<IdleExtent> extents_;
   uint64_t queued_slots_ = 0;  // the sum of all extents' counts
   uint64_t idle_slots_ = 0;
+  uint64_t newest_ = 0;
 };
 
 }  // namespace expanse

@@ -50,7 +50,8 @@ struct PoolStats {
   Figure allocated;
   Figure pending;
   Figure reserved;  // chunks mapped in the pool's addresses
-  Figure idle;      // those of them that are wholly free: they serve other pools too, when memory is wanted there
+  Figure idle;  // those of them that are wholly free and not pinned: they serve other pools too, when memory is wanted
+                // there
   Figure pinned;
 };
 

@@ -122,7 +122,7 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
     if (!slab.ok()) return slab.status();
   }
   set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.smallest(), *slab->reservation,
-                                                   &HeapFor(request), set.free_index, idle_queue_, arena_,
+                                                   &HeapFor(request), set.free_index, idle_queue_, arena_, pins_,
                                                    request.pool->figures()));
   return absl::OkStatus();
 }
@@ -191,7 +191,7 @@ absl::StatusOr<bool> Allocator::Impl::WaitForMore(const PoolState* pool, Climb& 
   absl::Status status;
   const std::optional<HeldBack> oldest = OldestIncomplete(pool);
   if (oldest) {
-    if (!climb.MayWaitFor(oldest->number, frees_numbered_)) return false;
+    if (!climb.MayWaitFor(oldest->number, idle_queue_.newest())) return false;
     status = WaitFor(oldest->ticket);
   } else {
     if (pool != nullptr) return false;
@@ -268,6 +268,7 @@ Shortage Allocator::Impl::DescribeShortage(const Request& request, const absl::S
   }
   shortage.idle = idle_.current();
   shortage.reserved = reserved_.current();
+  shortage.pinned = pinned_.current();
   shortage.quarantined = supply_.pool().bytes(ChunkState::kQuarantined);
   shortage.partly_used =
       shortage.reserved - shortage.allocated - shortage.pending - shortage.idle - shortage.quarantined;

@@ -7,7 +7,8 @@
 namespace expanse {
 
 Segment::Segment(AddressRange range, Bytes slot_size, const Reservation& reservation, StreamHeap* heap,
-                 FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures)
+                 FreeIndex& free_index, IdleQueue& idle_queue, BlockArena& arena, const PinTable& pins,
+                 PoolFigures& figures)
     : range_(range),
       slot_size_(slot_size),
       reservation_(reservation),
@@ -15,6 +16,7 @@ Segment::Segment(AddressRange range, Bytes slot_size, const Reservation& reserva
       free_index_(free_index),
       idle_queue_(idle_queue),
       arena_(arena),
+      pins_(pins),
       figures_(figures),
       first_(arena.Make()) {
   first_->segment = this;
@@ -38,7 +40,7 @@ void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
   uint64_t no_longer_idle = 0;
   const uint64_t end = ChunkAt(SlotOf(free->end() - Bytes(1))).end();
   for (uint64_t slot = ChunkAt(SlotOf(begin)).first; slot < end; ++slot) {
-    if (slots_[slot].stamp != 0) ++no_longer_idle;
+    if (IsIdle(slots_[slot])) ++no_longer_idle;
     slots_[slot].stamp = 0;
   }
   idle_queue_.Forget(no_longer_idle);
@@ -51,12 +53,16 @@ uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   block->users.reset();
   Convert(block, freed, BlockState::kFree);
   // The chunks that the freed range touches. None was idle before.
-  const SlotRun idle = WholeChunks(block->range(), freed);
-  if (idle.count == 0) return 0;
-  for (uint64_t slot = idle.first; slot < idle.end(); ++slot) slots_[slot].stamp = stamp.number;
-  idle_queue_.Push(IdleExtent{idle, stamp.number, stamp.epoch});
-  figures_.idle.Add(slot_size_ * idle.count);
-  return idle.count;
+  const SlotRun free = WholeChunks(block->range(), freed);
+  for (uint64_t slot = free.first; slot < free.end(); ++slot) slots_[slot].stamp = stamp.number;
+  uint64_t idle = 0;
+  for (SlotRun run{this, free.first, 0}; run.first < free.end(); run.first += run.count + 1, run.count = 0) {
+    while (run.end() < free.end() && IsIdle(slots_[run.end()])) ++run.count;
+    if (run.count > 0) idle_queue_.Push(IdleExtent{run, stamp.number, stamp.epoch});
+    idle += run.count;
+  }
+  figures_.idle.Add(slot_size_ * idle);
+  return idle;
 }
 
 Block* Segment::Fill(uint64_t first_slot, absl::Span<const MappedChunk> chunks) {
@@ -92,6 +98,23 @@ void Segment::Evict(const SlotRun& slots) {
 }
 
 void Segment::Quarantine(AddressRange slots) { Convert(HoleAt(slots.begin), slots, BlockState::kQuarantined); }
+
+void Segment::Defer(const SlotRun& chunk) {
+  const uint64_t stamp = idle_queue_.NextStamp();
+  for (uint64_t slot = chunk.first; slot < chunk.end(); ++slot) slots_[slot].stamp = stamp;
+  idle_queue_.Forget(chunk.count);
+  idle_queue_.Push(IdleExtent{chunk, stamp, /*epoch=*/0});  // which is always complete
+}
+
+uint64_t Segment::Unpinned(AddressRange range, uint64_t epoch) {
+  const SlotRun chunk{this, SlotOf(range.begin), range.size / slot_size_};
+  if (slots_[chunk.first].stamp == 0) return 0;
+  const uint64_t stamp = idle_queue_.NextStamp();
+  for (uint64_t slot = chunk.first; slot < chunk.end(); ++slot) slots_[slot].stamp = stamp;
+  idle_queue_.Push(IdleExtent{chunk, stamp, epoch});
+  figures_.idle.Add(range.size);
+  return chunk.count;
+}
 
 const Block* Segment::Find(DeviceAddress address) const {
   const Block* block = first_;
@@ -215,7 +238,24 @@ uint64_t Segment::MappedSlots() const {
 }
 
 uint64_t Segment::IdleSlots() const {
-  return std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.stamp != 0; });
+  return std::count_if(slots_.begin(), slots_.end(), [this](const Slot& slot) { return IsIdle(slot); });
+}
+
+uint64_t Segment::PinnedSlots() const {
+  return std::count_if(slots_.begin(), slots_.end(), [this](const Slot& slot) { return pins_.IsPinned(slot.chunk); });
+}
+
+std::vector<AddressRange> Segment::MappedRuns() const {
+  std::vector<AddressRange> runs;
+  for (const Block* block = first_; block != nullptr; block = block->next) {
+    if (block->state == BlockState::kHole || block->state == BlockState::kQuarantined) continue;
+    if (!runs.empty() && runs.back().end() == block->begin) {
+      runs.back().size += block->size;
+    } else {
+      runs.push_back(block->range());
+    }
+  }
+  return runs;
 }
 
 bool Segment::FollowsInChunk(uint64_t slot) const {

@@ -12,6 +12,7 @@
 #include "core/block.h"
 #include "core/free_index.h"
 #include "core/idle_queue.h"
+#include "core/pin_table.h"
 #include "core/pool_figures.h"
 #include "vmm/chunk_pool.h"
 #include "vmm/reservation.h"
@@ -23,7 +24,7 @@ class StreamHeap;
 
 // What memory carries from the moment it was freed.
 struct FreeStamp {
-  uint64_t number = 0;  // counts frees from 1, across all streams
+  uint64_t number = 0;  // from IdleQueue::NextStamp
   uint64_t epoch = 0;   // of the segment's stream
 };
 
@@ -37,18 +38,17 @@ struct MappedChunk {
 //
 // Its range is divided into slots of the smallest chunk size; a chunk covers one or more neighbouring slots. A slot is
 // wholly mapped or wholly a hole; blocks may begin and end anywhere at 512 bytes. A chunk, and each of its slots, is
-// *idle* when all of it lies in one free block.
+// *free* when all of it lies in one free block, and *idle* when it is free and not pinned.
 //
 // Invariants: the blocks tile the range in address order; no two neighbours are both free or both holes; the free index
 // has exactly the free blocks, `holes` exactly the holes; a slot has a chunk exactly if no hole or quarantined block
-// covers it; a slot has a stamp exactly if it is idle, and then the idle queue has it; the slots of a chunk that is
-// idle all have one stamp.
-// Guarded by the allocator's lock.
+// covers it; a slot has a stamp exactly if it is free, the slots of a chunk all the same one; the idle queue has
+// exactly the idle ones. Guarded by the allocator's lock.
 class Segment {
  public:
   // One hole of `range`, a multiple of `slot_size`, all in `reservation`. All that is referred to must outlive it.
   Segment(AddressRange range, Bytes slot_size, const Reservation& reservation, StreamHeap* heap, FreeIndex& free_index,
-          IdleQueue& idle_queue, BlockArena& arena, PoolFigures& figures);
+          IdleQueue& idle_queue, BlockArena& arena, const PinTable& pins, PoolFigures& figures);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -69,6 +69,12 @@ class Segment {
   // The idle chunks of these slots, which lie in one free block, were unmapped: the slots become a hole, merged with
   // its neighbours. O(log blocks + slots).
   void Evict(const SlotRun& slots);
+  // These idle slots, of one chunk, are from now on the last to be looked at when idle ones are wanted. The device must
+  // be known to be done with them. O(slots).
+  void Defer(const SlotRun& chunk);
+  // The chunk at `range` was pinned and is not any more: if it is free it falls idle, as if freed in `epoch`. Returns
+  // how many slots did. O(slots).
+  uint64_t Unpinned(AddressRange range, uint64_t epoch);
   // Slots inside one hole are lost for good: something is mapped there that could not be unmapped. O(log holes).
   void Quarantine(AddressRange slots);
 
@@ -101,13 +107,16 @@ class Segment {
   [[nodiscard]] SlotRun ChunkAt(uint64_t slot) const;
   // How many of these slots, which are in a hole, had a chunk that was taken away.
   [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
-  // The number of the free at which the slot fell idle; 0 if it is not idle.
+  // The number of the free at which the slot became free; 0 if it is not free.
   [[nodiscard]] uint64_t stamp(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].stamp : 0; }
 
   // Sums over the blocks or slots. O(blocks or slots); for tests and error messages.
   [[nodiscard]] Bytes BytesIn(BlockState state) const;
   [[nodiscard]] uint64_t MappedSlots() const;
   [[nodiscard]] uint64_t IdleSlots() const;
+  [[nodiscard]] uint64_t PinnedSlots() const;
+  // The maximal ranges with memory behind them. O(blocks).
+  [[nodiscard]] std::vector<AddressRange> MappedRuns() const;
 
   // OK, or INTERNAL naming the first inconsistency, the free index and idle queue apart. O(blocks + slots).
   [[nodiscard]] absl::Status CheckInvariants() const;
@@ -119,11 +128,12 @@ class Segment {
     uint32_t place = 0;        // in its chunk
     uint32_t chunk_slots = 0;  // of its chunk
     uint64_t stamp = 0;
-    // In the first idle slot of a free block, that block. Idle slots of different free blocks are never neighbours,
-    // because what lies between the blocks lies in no idle slot: going down from any idle slot leads there.
+    // In the first free slot of a free block, that block. Free slots of different free blocks are never neighbours,
+    // because what lies between the blocks lies in no free slot: going down from any free slot leads there.
     Block* block = nullptr;
   };
 
+  [[nodiscard]] bool IsIdle(const Slot& slot) const { return slot.stamp != 0 && !pins_.IsPinned(slot.chunk); }
   Block* HoleAt(DeviceAddress address) const;
   Block* FreeBlockOfIdle(uint64_t slot) const;
   // The chunks that lie in `part` wholly, as slots; `touched` is a mapped part of it that each of them touches.
@@ -148,6 +158,7 @@ class Segment {
   FreeIndex& free_index_;
   IdleQueue& idle_queue_;
   BlockArena& arena_;
+  const PinTable& pins_;
   PoolFigures& figures_;  // counts the chunks mapped here, and the idle ones
   Block* first_;
   absl::btree_map<DeviceAddress, Block*> holes_;

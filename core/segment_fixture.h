@@ -23,7 +23,7 @@ class SegmentTest : public ::testing::Test {
 
   std::unique_ptr<Segment> MakeSegment(uint64_t begin) {
     return std::make_unique<Segment>(AddressRange{DeviceAddress(begin), kChunk * kSlots}, kChunk, reservation_, nullptr,
-                                     index_, queue_, arena_, figures_);
+                                     index_, queue_, arena_, pins_, figures_);
   }
   DeviceAddress At(Bytes offset) const { return segment_->range().begin + offset; }
   // Maps `count` slots and takes [offset, offset + size) of what is then free, which must touch all of them.
@@ -51,7 +51,7 @@ class SegmentTest : public ::testing::Test {
   }
   void Release(Block* block) {
     const uint64_t idle_before = queue_.idle_slots();
-    const uint64_t idle = segment_->Release(block, FreeStamp{++number_, epoch_});
+    const uint64_t idle = segment_->Release(block, FreeStamp{queue_.NextStamp(), epoch_});
     EXPECT_EQ(queue_.idle_slots(), idle_before + idle);
     Check();
   }
@@ -82,8 +82,8 @@ class SegmentTest : public ::testing::Test {
   FreeIndex index_;
   IdleQueue queue_;
   BlockArena arena_;
+  PinTable pins_;
   PoolFigures figures_;
-  uint64_t number_ = 0;
   uint64_t epoch_ = 1;
   uint32_t next_chunk_ = 0;
   std::unique_ptr<Segment> segment_ = MakeSegment(kBegin);

@@ -30,6 +30,7 @@ void SegmentSums::Add(const Segment& segment) {
     }
   }
   stats_.mapped += segment.slot_size() * segment.MappedSlots();
+  pinned_ += segment.slot_size() * segment.PinnedSlots();
   stats_.idle += segment.slot_size() * segment.IdleSlots();
 }
 

@@ -21,10 +21,12 @@ class SegmentSums {
   void Add(const StreamHeap& heap);
 
   [[nodiscard]] const HeapStats& stats() const { return stats_; }
+  [[nodiscard]] Bytes pinned() const { return pinned_; }     // pinned chunks, whatever is in them
   [[nodiscard]] uint64_t blocks() const { return blocks_; }  // of any state
 
  private:
   HeapStats stats_;
+  Bytes pinned_;
   uint64_t blocks_ = 0;
 };
 

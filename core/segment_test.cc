@@ -154,5 +154,58 @@ TEST_F(SegmentTest, DestroyedSegmentsLeaveNothingBehind) {
   EXPECT_EQ(index_.count(), 0u);
 }
 
+TEST_F(SegmentTest, APinnedSlotOfAFreeBlockIsNotIdleUntilItIsUnpinned) {
+  Block* block = FillAndTake(2, 4, kChunk * 2, kChunk * 4);
+  const AddressRange pinned{segment_->AddressOf(3), kChunk};
+  EXPECT_EQ(pins_.Pin(pinned, {segment_->chunk(3)}).size(), 1u);
+  Release(block);
+  EXPECT_EQ(queue_.idle_slots(), 3u);
+  EXPECT_EQ(segment_->PinnedSlots(), 1u);
+  Evict(2, 1);
+  Evict(4, 2);
+  EXPECT_EQ(Picture(), "hole 6144, free 2048, hole 12288");
+  ASSERT_TRUE(pins_.Unpin(pinned).ok());
+  EXPECT_EQ(segment_->Unpinned(pinned, epoch_), 1u);
+  Check();
+  EXPECT_EQ(queue_.idle_slots(), 1u);
+  Evict(3, 1);
+  EXPECT_EQ(Picture(), "hole 20480");
+}
+
+TEST_F(SegmentTest, ASlotThatIsUnpinnedWhileInUseIsNotIdle) {
+  Block* block = FillAndTake(0, 1, Bytes(), KiB(4));
+  const AddressRange pinned{segment_->AddressOf(0), kChunk};
+  EXPECT_EQ(pins_.Pin(pinned, {segment_->chunk(0)}).size(), 1u);
+  ASSERT_TRUE(pins_.Unpin(pinned).ok());
+  EXPECT_EQ(segment_->Unpinned(pinned, epoch_), 0u);
+  Check();
+  Release(block);
+  EXPECT_EQ(queue_.idle_slots(), 1u);
+}
+
+TEST_F(SegmentTest, DeferredSlotsAreTheLastToBeChosen) {
+  FillAndFree(0, 2);
+  FillAndFree(4, 2);
+  segment_->Defer(SlotRun{segment_.get(), 0, 1});
+  Check();
+  std::vector<uint64_t> order;
+  queue_.ForEach([&](const IdleExtent&, const SlotRun& chunk) {
+    order.push_back(chunk.first);
+    return true;
+  });
+  EXPECT_EQ(order, (std::vector<uint64_t>{1, 4, 5, 0}));
+  Evict(0, 2);
+}
+
+TEST_F(SegmentTest, MappedRunsAreThoseBetweenTheHoles) {
+  FillAndFree(1, 2);
+  FillAndTake(3, 1, kChunk * 3, KiB(4));
+  FillAndTake(7, 1, kChunk * 7, kChunk);
+  const std::vector<AddressRange> runs = segment_->MappedRuns();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0], (AddressRange{segment_->AddressOf(1), kChunk * 3}));
+  EXPECT_EQ(runs[1], (AddressRange{segment_->AddressOf(7), kChunk}));
+}
+
 }  // namespace
 }  // namespace expanse

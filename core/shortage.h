@@ -27,7 +27,7 @@ struct Shortage {
   std::vector<std::string> pending_on;  // the streams, each once
   Bytes idle;
   Bytes pinned;
-  Bytes partly_used;   // free bytes of chunks that are also in use
+  Bytes partly_used;   // free bytes of chunks that are also in use, or pinned
   Bytes largest_free;  // the largest free mapped range for this stream and size class
   Bytes reserved;
   Bytes quarantined;

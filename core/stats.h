@@ -43,8 +43,8 @@ struct Stats {
   Figure allocated;      // live, each block rounded up to 512 bytes
   Figure pending;        // freed, but a stream other than the block's own may still use it
   Figure reserved;       // every physical byte held: mapped, spare or quarantined
-  Figure idle;           // bytes of wholly free chunks, mapped or spare
-  Figure pinned;         // bytes that may not move; nothing pins memory yet
+  Figure idle;           // bytes of wholly free chunks that are not pinned, mapped or spare
+  Figure pinned;         // bytes of chunks that may not move, free or not
   Figure address_space;  // reserved addresses
 
   uint64_t allocations = 0;  // requests served
@@ -77,7 +77,7 @@ struct HeapStats {
   Bytes free;           // mapped and to be had
   Bytes largest_free;   // the largest free block
   Bytes mapped;         // chunks behind addresses: allocated, pending and free together
-  Bytes idle;           // of these, chunks that are wholly free
+  Bytes idle;           // of these, chunks that are wholly free and not pinned
   Bytes address_space;  // addresses of its segments
   uint64_t live_blocks = 0;
   uint64_t pending_blocks = 0;
