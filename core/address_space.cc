@@ -55,6 +55,14 @@ Bytes AddressSpace::PreferredSize(Bytes needed, Bytes held) const {
   return std::max(needed, std::min(largest_slab_, std::max({plenty, smallest, held})));
 }
 
+absl::StatusOr<Slab> AddressSpace::TakeWithin(Bytes size, Bytes held) {
+  const Bytes needed = RoundUp(size, chunk_size_);
+  const std::optional<Slab> slab = TakeAtHand(needed, PreferredSize(needed, held));
+  if (slab) return *slab;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(ToString(at_hand_bytes_), " of ", ToString(usable_), " of addresses are left"));
+}
+
 std::optional<Slab> AddressSpace::TakeAtHand(Bytes needed, Bytes preferred) {
   auto largest = at_hand_.begin();
   for (auto it = at_hand_.begin(); it != at_hand_.end(); ++it) {

@@ -49,14 +49,21 @@ class AddressSpace {
   // the driver or the budget refuses, down to one device memory. RESOURCE_EXHAUSTED when not even that is left.
   [[nodiscard]] absl::Status ReserveFirst(int multiple);
 
+  // Makes the first reservation, of this size and no less. RESOURCE_EXHAUSTED says what refused.
+  [[nodiscard]] absl::Status ReserveWhole(Bytes size) { return Reserve(size, size); }
+
   // A slab that nobody has, at the lowest address that has room, for a request of `size` by a stream that has `held`
   // bytes of addresses for its size class. One driver call when there is no room at hand. Where neither driver nor
   // budget give more, what is at hand will do if it holds the request. RESOURCE_EXHAUSTED names what refused.
   // O(ranges at hand).
   [[nodiscard]] absl::StatusOr<Slab> Take(Bytes size, Bytes held);
+  // The same, out of what is at hand alone. RESOURCE_EXHAUSTED if that does not hold the request. No driver call.
+  [[nodiscard]] absl::StatusOr<Slab> TakeWithin(Bytes size, Bytes held);
   // Gives back a slab in which nothing is mapped. O(log ranges at hand).
   void Give(const Slab& slab);
 
+  // What the first reservation got.
+  [[nodiscard]] AddressRange first() const { return reservations_.front().range(); }
   [[nodiscard]] Bytes reserved() const { return reserved_; }
   // The bytes of all slabs that are handed out, or could be.
   [[nodiscard]] Bytes usable() const { return usable_; }

@@ -83,10 +83,8 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, 
   const absl::StatusOr<PoolState*> from = pools_.Find(pool);
   if (!from.ok()) return from.status();
   const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
-  Block* block = SetFor(request).free_index.BestFit(request.rounded);
-  if (block != nullptr) {
-    block->segment->Take(block, block->begin, request.rounded);
-  } else {
+  Block* block = TakeAtHand(request);
+  if (block == nullptr) {
     absl::StatusOr<Block*> found = AllocateSlowly(request);
     UpdateFigures();
     warning = soft_limit_.Update(supply_.pool().bytes());
@@ -103,7 +101,15 @@ StreamHeap& Allocator::Impl::HeapFor(const Request& request) {
 }
 
 SegmentSet& Allocator::Impl::SetFor(const Request& request) {
-  return HeapFor(request).set(SizeClassOf(request.rounded));
+  return HeapFor(request).set(request.pool->options().deterministic ? 0 : SizeClassOf(request.rounded));
+}
+
+Block* Allocator::Impl::TakeAtHand(const Request& request) {
+  StreamHeap& heap = HeapFor(request);
+  if (FixedPlacement* placement = heap.placement()) return placement->TakeMapped(request.rounded);
+  Block* block = heap.set(SizeClassOf(request.rounded)).free_index.BestFit(request.rounded);
+  if (block != nullptr) block->segment->Take(block, block->begin, request.rounded);
+  return block;
 }
 
 void Allocator::Impl::HandOut(Block* block, Bytes asked) {
@@ -137,6 +143,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
     if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
   }
   block->users.reset();
+  if (heap.placement() != nullptr) heap.placement()->Vacate(block);
   live_.erase(address);
   PoolFigures& pool = heap.pool().figures();
   for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Subtract(block->requested);
@@ -250,6 +257,8 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
   bool compacted = false;
   for (StreamHeap* heap : pools_.Heaps()) {
     if (!of_live_streams && !heap->stream()->detached() && !heap->pool().retired()) continue;
+    const bool deterministic = heap->placement() != nullptr;
+    if (deterministic && !heap->pool().retired()) continue;  // where its segments lie must not depend on this
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       std::vector<std::unique_ptr<Segment>>& segments = heap->set(size_class).segments;
       for (size_t i = segments.size(); i > 0; --i) {
@@ -257,20 +266,24 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
         if (!segment.IsEmpty()) continue;
         // The queue's stale extents may still name the segment.
         if (!std::exchange(compacted, true)) idle_queue_.Compact();
-        addresses_.Give(Slab{segment.range(), &segment.reservation()});
+        (deterministic ? *pool_addresses_.at(heap->pool().id()) : addresses_)
+            .Give(Slab{segment.range(), &segment.reservation()});
+        if (deterministic) heap->placement()->RemoveSegment(segment);
         segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(i - 1));
       }
     }
   }
   for (PoolState* pool : pools_.Pools()) pool->ForgetEmptyDetached();
-  pools_.ForgetEmptyRetired();
+  for (const PoolId forgotten : pools_.ForgetEmptyRetired()) pool_addresses_.erase(forgotten);
   streams_.ForgetUnusedRetired();
 }
 
 void Allocator::Impl::UpdateFigures() {
   reserved_.Set(supply_.pool().bytes());
   idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare());
-  address_space_.Set(addresses_.reserved());
+  Bytes addresses = addresses_.reserved();
+  for (const auto& [id, of_pool] : pool_addresses_) addresses += of_pool->reserved();
+  address_space_.Set(addresses);
 }
 
 Stats Allocator::Impl::GetStats() const {

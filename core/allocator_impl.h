@@ -119,6 +119,8 @@ class Allocator::Impl {
   // A crossing of the soft limit is left in `warning`, to be told when the lock is released.
   absl::StatusOr<DeviceAddress> Serve(Bytes size, StreamKey key, PoolId pool, std::optional<SoftLimitWarning>& warning);
   StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A block that memory at hand holds, taken; null if there is none. No driver call.
+  Block* TakeAtHand(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -137,6 +139,15 @@ class Allocator::Impl {
   // Gives back what retired pools no longer use, as far as the device is done with it.
   void ReclaimRetiredPools() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- deterministic.cc
+  absl::Status ReserveForPool(const PoolState& pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddFixedSegment(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits, with the lock released meanwhile, until nobody uses any more what lies where the request will be placed.
+  absl::Status ClearPlace(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The place is clear and not all mapped.
+  absl::StatusOr<Block*> GrowFixed(const Request& request, CompletionCheck& completion)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // --- pins.cc
   // The segment of a range that lies in one live block. O(segments + blocks).
   absl::StatusOr<const Segment*> FindLiveRange(AddressRange range) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -147,7 +158,10 @@ class Allocator::Impl {
   absl::StatusOr<Block*> GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // In slots, that may be created for the request.
+  uint64_t LargestChunkFor(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Segment* AddSegmentAt(const Slab& slab, SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The rungs that release the lock. True: memory may have become free meanwhile; false: nothing was done.
   bool AskOtherAllocators(Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AskCallbacks(const Request& request, const absl::Status& failure, Climb& climb)
@@ -173,6 +187,8 @@ class Allocator::Impl {
   mutable Mutex mu_;
   // In this order: chunks are unmapped before their addresses are given back, and the segments go first of all.
   AddressSpace addresses_ ABSL_GUARDED_BY(mu_);
+  // Those of deterministic pools.
+  absl::flat_hash_map<PoolId, std::unique_ptr<AddressSpace>> pool_addresses_ ABSL_GUARDED_BY(mu_);
   ChunkSupply supply_ ABSL_GUARDED_BY(mu_);
   EventPool events_ ABSL_GUARDED_BY(mu_);
   BlockArena arena_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,6 @@
 // Memory that something outside of the allocator refers to: pins, and the handles behind addresses.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -116,7 +117,7 @@ TEST_F(AllocatorPins, OnlyRangesInsideOneLiveBlockArePinned) {
 
 TEST_F(AllocatorPins, ARetiredPoolKeepsWhatIsPinned) {
   Start();
-  const PoolId pool = *allocator_->CreatePool(PoolOptions{"registered", std::nullopt});
+  const PoolId pool = *allocator_->CreatePool(PoolOptions());
   const DeviceAddress block = *allocator_->Allocate(MiB(8), StreamHandle(), pool);
   Pin(block, MiB(2));
   EXPECT_EQ(allocator_->GetPoolStats(pool)->pinned.current, MiB(2));
@@ -164,6 +165,29 @@ TEST_F(AllocatorPins, HandlesSpanARangeExactly) {
   EXPECT_TRUE(absl::IsInvalidArgument(allocator_->HandlesSpanning(block, Bytes()).status()));
   Free(block);
   EXPECT_TRUE(absl::IsInvalidArgument(allocator_->HandlesSpanning(block, MiB(1)).status()));
+}
+
+TEST_F(AllocatorPins, ALargeChunkIsPinnedAsAWhole) {
+  sim::Config config = SmallDevice();
+  config.devices[0].total_memory = TiB(1);
+  Start(config);
+  Alloc(GiB(8));
+  const DeviceAddress block = Alloc(GiB(4));
+  const absl::StatusOr<std::vector<HandleSpan>> spans = allocator_->HandlesSpanning(block, GiB(4));
+  ASSERT_TRUE(spans.ok()) << spans.status();
+  const auto large =
+      std::find_if(spans->begin(), spans->end(), [](const HandleSpan& span) { return span.chunk.size > MiB(8); });
+  ASSERT_NE(large, spans->end()) << "a device of that size has larger chunks";
+  Pin(large->chunk.begin + MiB(1), Bytes(1));
+  EXPECT_EQ(stats().pinned.current, large->chunk.size);
+  Free(block);
+  ASSERT_TRUE(allocator_->Trim(Bytes()).ok());
+  Check();
+  EXPECT_TRUE(sim_->IsMapped(large->chunk));
+  EXPECT_FALSE(sim_->IsMapped({large->chunk.end(), kChunk}));
+  Unpin(large->chunk.begin + MiB(1), Bytes(1));
+  ASSERT_TRUE(allocator_->Trim(Bytes()).ok());
+  EXPECT_FALSE(sim_->IsMapped({large->chunk.begin, kChunk}));
 }
 
 }  // namespace

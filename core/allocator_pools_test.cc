@@ -13,13 +13,17 @@ namespace {
 using std::chrono::microseconds;
 using ::testing::HasSubstr;
 
+PoolOptions Named(const std::string& name, std::optional<Bytes> limit) {
+  PoolOptions options;
+  options.name = name;
+  options.limit = limit;
+  return options;
+}
+
 class AllocatorPools : public AllocatorTest {
  protected:
   PoolId NewPool(const std::string& name, std::optional<Bytes> limit = std::nullopt) {
-    PoolOptions options;
-    options.name = name;
-    options.limit = limit;
-    const absl::StatusOr<PoolId> pool = allocator_->CreatePool(options);
+    const absl::StatusOr<PoolId> pool = allocator_->CreatePool(Named(name, limit));
     EXPECT_TRUE(pool.ok()) << pool.status();
     return pool.value_or(PoolId());
   }
@@ -154,7 +158,7 @@ TEST_F(AllocatorPools, TrimmingOnePoolLeavesTheOthersAlone) {
 TEST_F(AllocatorPools, UnknownAndRetiredPoolsAreRefused) {
   Start();
   EXPECT_TRUE(absl::IsNotFound(AllocInFails(PoolId(1), MiB(1))));
-  EXPECT_TRUE(absl::IsInvalidArgument(allocator_->CreatePool(PoolOptions{"tiny", KiB(64)}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(allocator_->CreatePool(Named("tiny", KiB(64))).status()));
   const PoolId a = NewPool("a");
   EXPECT_EQ(allocator_->RetirePool(a), absl::OkStatus());
   Check();

@@ -66,7 +66,15 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   const ChunkPool& pool = supply_.pool();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());
   for (const PoolState* pool : pools_.Pools()) status.Update(CheckPool(*pool));
+  Bytes usable = addresses_.usable();
+  Bytes at_hand = addresses_.at_hand();
+  for (const auto& [id, of_pool] : pool_addresses_) {
+    status.Update(of_pool->CheckInvariants());
+    usable += of_pool->usable();
+    at_hand += of_pool->at_hand();
+  }
   for (StreamHeap* heap : pools_.Heaps()) {
+    if (heap->placement() != nullptr) status.Update(heap->placement()->CheckInvariants());
     for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
       const SegmentSet& set = heap->set(size_class);
       status.Update(set.free_index.CheckInvariants());
@@ -105,8 +113,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(CheckEqual("idle slots", (slot_size * idle_queue_.idle_slots()).count(), sums.idle.count()));
   status.Update(CheckEqual("reserved bytes", reserved_.current().count(), pool.bytes().count()));
   status.Update(CheckEqual("idle bytes", idle_.current().count(), (sums.idle + supply_.spare()).count()));
-  status.Update(
-      CheckEqual("addresses", addresses_.usable().count(), (addresses_.at_hand() + sums.address_space).count()));
+  status.Update(CheckEqual("addresses", usable.count(), (at_hand + sums.address_space).count()));
   status.Update(CheckEqual("pinned bytes", pinned_.current().count(), all.pinned().count()));
   // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use or pinned, idle or
   // quarantined.

@@ -59,6 +59,14 @@ absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes s
   return GrowInto(*tightest, largest_chunk, completion);
 }
 
+absl::StatusOr<Block*> Grower::GrowAt(Segment& segment, AddressRange place, uint64_t largest_chunk,
+                                      CompletionCheck& completion) {
+  supply_.AgeRefusal();
+  pool_was_full_ = false;
+  needed_ = missing_ = Bytes();
+  return GrowInto(GrowthWindow{&segment, place, 0, 0}, largest_chunk, completion);
+}
+
 absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, uint64_t largest_chunk,
                                         CompletionCheck& completion) {
   const Attempt attempt{SlotsOf(window), largest_chunk, completion};

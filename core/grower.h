@@ -54,6 +54,9 @@ class Grower {
   // is missing. Else what the driver refused.
   [[nodiscard]] absl::StatusOr<Block*> Grow(absl::Span<Segment* const> segments, Bytes size, uint64_t largest_chunk,
                                             CompletionCheck& completion);
+  // The same at a place that holds no used or pending byte and lacks a chunk at least.
+  [[nodiscard]] absl::StatusOr<Block*> GrowAt(Segment& segment, AddressRange place, uint64_t largest_chunk,
+                                              CompletionCheck& completion);
   // So much is in use, or is about to be: allocated and pending.
   void NoteInUse(Bytes in_use) { peak_in_use_ = std::max(peak_in_use_, in_use); }
 

@@ -36,6 +36,13 @@ std::vector<Block*> PendingQueue::TakeComplete(CompletionCheck& completion) {
   return complete;
 }
 
+const PendingBlock* PendingQueue::Find(absl::FunctionRef<bool(const PendingBlock&)> wanted) const {
+  for (const PendingBlock& pending : blocks_) {
+    if (wanted(pending)) return &pending;
+  }
+  return nullptr;
+}
+
 absl::Status PendingQueue::CheckInvariants() const {
   uint64_t previous = 0;
   for (const PendingBlock& pending : blocks_) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "core/block.h"
 #include "core/completion.h"
@@ -33,6 +34,9 @@ class PendingQueue {
   [[nodiscard]] std::vector<Block*> TakeCompleteAtFront(CompletionCheck& completion);
   // Takes out every block that is complete. O(blocks).
   [[nodiscard]] std::vector<Block*> TakeComplete(CompletionCheck& completion);
+
+  // The first block that is so; null if none is. O(blocks).
+  [[nodiscard]] const PendingBlock* Find(absl::FunctionRef<bool(const PendingBlock&)> wanted) const;
 
   [[nodiscard]] bool empty() const { return blocks_.empty(); }
   [[nodiscard]] const std::deque<PendingBlock>& blocks() const { return blocks_; }

@@ -18,8 +18,14 @@ struct PoolFigures {
   FigureCounter pinned;
 
   [[nodiscard]] PoolStats stats() const {
-    return PoolStats{live.figure(),     allocated.figure(), pending.figure(),
-                     reserved.figure(), idle.figure(),      pinned.figure()};
+    PoolStats stats;
+    stats.live = live.figure();
+    stats.allocated = allocated.figure();
+    stats.pending = pending.figure();
+    stats.reserved = reserved.figure();
+    stats.idle = idle.figure();
+    stats.pinned = pinned.figure();
+    return stats;
   }
   void ResetPeaks() {
     for (FigureCounter* figure : {&live, &allocated, &pending, &reserved, &idle, &pinned}) figure->ResetPeak();

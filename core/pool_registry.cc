@@ -7,7 +7,17 @@
 
 namespace expanse {
 
-PoolRegistry::PoolRegistry() : default_pool_(Create(PoolOptions{"default", std::nullopt})) {}
+namespace {
+
+PoolOptions Default() {
+  PoolOptions options;
+  options.name = "default";
+  return options;
+}
+
+}  // namespace
+
+PoolRegistry::PoolRegistry() : default_pool_(Create(Default())) {}
 
 PoolState& PoolRegistry::Create(PoolOptions options) {
   const PoolId id(next_++);
@@ -35,14 +45,17 @@ absl::Status PoolRegistry::Retire(PoolId id) {
   return absl::OkStatus();
 }
 
-void PoolRegistry::ForgetEmptyRetired() {
-  if (retired_ == 0) return;
+std::vector<PoolId> PoolRegistry::ForgetEmptyRetired() {
+  std::vector<PoolId> forgotten;
+  if (retired_ == 0) return forgotten;
   for (auto it = pools_.begin(); it != pools_.end();) {
     const auto here = it++;
     if (!here->second->retired() || here->second->InRequest() || here->second->HasSegments()) continue;
+    forgotten.push_back(here->first);
     pools_.erase(here);
     --retired_;
   }
+  return forgotten;
 }
 
 void PoolRegistry::Detach(StreamKey key) {

@@ -30,8 +30,10 @@ class PoolRegistry {
   [[nodiscard]] absl::Status Retire(PoolId id);
   // Retired pools that still have segments.
   [[nodiscard]] size_t retired() const { return retired_; }
-  // Forgets retired pools without segments. O(pools).
-  void ForgetEmptyRetired();
+  // Forgets retired pools without segments, and returns which. O(pools).
+  std::vector<PoolId> ForgetEmptyRetired();
+  // Forgets a pool that was created last and never used.
+  void TakeBack(PoolId id) { pools_.erase(id); }
 
   // A stream was destroyed. O(pools).
   void Detach(StreamKey key);

@@ -2,11 +2,19 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
 namespace expanse {
 namespace {
+
+PoolOptions Named(const char* name, std::optional<Bytes> limit) {
+  PoolOptions options;
+  options.name = name;
+  options.limit = limit;
+  return options;
+}
 
 TEST(PoolRegistry, TheDefaultPoolExistsAndCannotBeRetired) {
   PoolRegistry pools;
@@ -18,7 +26,7 @@ TEST(PoolRegistry, TheDefaultPoolExistsAndCannotBeRetired) {
 
 TEST(PoolRegistry, UnknownAndRetiredPoolsAreToldApartByName) {
   PoolRegistry pools;
-  const PoolId id = pools.Create(PoolOptions{"tenant", std::nullopt}).id();
+  const PoolId id = pools.Create(Named("tenant", std::nullopt)).id();
   EXPECT_EQ(id, PoolId(1));
   const absl::Status unknown = pools.Find(PoolId(7)).status();
   EXPECT_TRUE(absl::IsNotFound(unknown));
@@ -36,10 +44,10 @@ TEST(PoolRegistry, ARetiredPoolIsForgottenOnceNoRequestHoldsIt) {
   const PoolId id = pool.id();
   pool.BeginRequest();
   ASSERT_TRUE(pools.Retire(id).ok());
-  pools.ForgetEmptyRetired();
+  EXPECT_TRUE(pools.ForgetEmptyRetired().empty());
   EXPECT_EQ(pools.retired(), 1u);
   pool.EndRequest();
-  pools.ForgetEmptyRetired();
+  EXPECT_EQ(pools.ForgetEmptyRetired(), std::vector<PoolId>{id});
   EXPECT_EQ(pools.retired(), 0u);
   EXPECT_EQ(pools.Pools().size(), 1u);
   EXPECT_TRUE(absl::IsFailedPrecondition(pools.Find(id).status()));
@@ -61,7 +69,7 @@ TEST(PoolRegistry, DestroyedStreamsLeaveTheirHeapsUntilThoseAreEmpty) {
 }
 
 TEST(PoolState, RoomIsWhatTheLimitLeaves) {
-  PoolState pool(PoolId(3), PoolOptions{"", MiB(8)});
+  PoolState pool(PoolId(3), Named("", MiB(8)));
   EXPECT_EQ(pool.Name(), "pool 3");
   EXPECT_EQ(pool.Room(), MiB(8));
   pool.figures().reserved.Add(MiB(6));

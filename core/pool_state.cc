@@ -20,7 +20,7 @@ StreamHeap* PoolState::Find(StreamKey key) const {
 StreamHeap& PoolState::Add(std::shared_ptr<StreamState> stream) {
   const StreamKey key = stream->key();
   std::unique_ptr<StreamHeap>& heap = heaps_[key];
-  heap = std::make_unique<StreamHeap>(*this, std::move(stream));
+  heap = std::make_unique<StreamHeap>(*this, options_.deterministic, std::move(stream));
   return *heap;
 }
 

@@ -13,14 +13,23 @@ absl::StatusOr<PoolId> Allocator::Impl::CreatePool(const PoolOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("the pool's limit is ", ToString(*options.limit),
                                                    ", expected at least one chunk of ", ToString(supply_.smallest())));
   }
-  return pools_.Create(options).id();
+  const PoolId id = pools_.Create(options).id();
+  const absl::Status status = ReserveForPool(**pools_.Find(id));
+  if (!status.ok()) {
+    pools_.TakeBack(id);
+    return status;
+  }
+  UpdateFigures();
+  return id;
 }
 
 absl::StatusOr<PoolStats> Allocator::Impl::GetPoolStats(PoolId id) const {
   MutexLock lock(mu_);
   const absl::StatusOr<PoolState*> pool = pools_.Find(id);
   if (!pool.ok()) return pool.status();
-  return (*pool)->figures().stats();
+  PoolStats stats = (*pool)->figures().stats();
+  if (const auto it = pool_addresses_.find(id); it != pool_addresses_.end()) stats.addresses = it->second->first();
+  return stats;
 }
 
 absl::StatusOr<Bytes> Allocator::Impl::TrimPool(PoolId id, Bytes target) {

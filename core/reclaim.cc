@@ -64,19 +64,20 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
 absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   // Another thread may have retired the pool during a wait.
   if (const absl::Status status = pools_.Find(request.pool->id()).status(); !status.ok()) return status;
+  const bool deterministic = request.pool->options().deterministic;
+  if (deterministic) {
+    if (const absl::Status status = ClearPlace(request); !status.ok()) return status;
+  }
   ReclaimRetiredPools();
   CompletionCheck completion(events_, *device_);
   const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
   if (!complete.empty()) ++counts_.rungs.collected;
   for (Block* block : complete) SettlePending(block);
   // Memory may have become free since the caller looked: just now, or by another thread while the lock was released.
-  SegmentSet& set = SetFor(request);
-  if (Block* block = set.free_index.BestFit(request.rounded); block != nullptr) {
-    block->segment->Take(block, block->begin, request.rounded);
-    return block;
-  }
-  absl::StatusOr<Block*> grown = GrowSet(set, request, completion);
-  if (absl::IsResourceExhausted(grown.status())) {
+  if (Block* block = TakeAtHand(request); block != nullptr) return block;
+  absl::StatusOr<Block*> grown =
+      deterministic ? GrowFixed(request, completion) : GrowSet(SetFor(request), request, completion);
+  if (absl::IsResourceExhausted(grown.status()) && !deterministic) {
     if (Block* block = TakeFromOtherClass(request); block != nullptr) return block;
   }
   // Short of memory that may well be free, had the driver answered: its refusal is the reason then.
@@ -101,15 +102,18 @@ absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& 
   std::vector<Segment*> segments;
   for (const std::unique_ptr<Segment>& segment : set.segments) segments.push_back(segment.get());
   grower_.NoteInUse(allocated_.current() + pending_.current() + request.rounded);
-  const uint64_t largest_chunk = options_.chunk_size
-                                     ? 1
-                                     : LargestChunk(SizeClassOf(request.rounded), supply_.pool().bytes(),
-                                                    supply_.pool().bytes_left(), supply_.smallest());
+  const uint64_t largest_chunk = LargestChunkFor(request);
   absl::StatusOr<Block*> block = grower_.Grow(segments, request.rounded, largest_chunk, completion);
   if (!absl::IsNotFound(block.status())) return block;
   if (const absl::Status status = AddSegment(set, request); !status.ok()) return status;
   Segment* added = set.segments.back().get();
   return grower_.Grow(absl::MakeConstSpan(&added, 1), request.rounded, largest_chunk, completion);
+}
+
+uint64_t Allocator::Impl::LargestChunkFor(const Request& request) const {
+  if (options_.chunk_size) return 1;
+  return LargestChunk(SizeClassOf(request.rounded), supply_.pool().bytes(), supply_.pool().bytes_left(),
+                      supply_.smallest());
 }
 
 absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {
@@ -121,10 +125,15 @@ absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request
     slab = addresses_.Take(request.rounded, held);
     if (!slab.ok()) return slab.status();
   }
-  set.segments.push_back(std::make_unique<Segment>(slab->range, supply_.smallest(), *slab->reservation,
-                                                   &HeapFor(request), set.free_index, idle_queue_, arena_, pins_,
-                                                   request.pool->figures()));
+  AddSegmentAt(*slab, set, request);
   return absl::OkStatus();
+}
+
+Segment* Allocator::Impl::AddSegmentAt(const Slab& slab, SegmentSet& set, const Request& request) {
+  set.segments.push_back(std::make_unique<Segment>(slab.range, supply_.smallest(), *slab.reservation, &HeapFor(request),
+                                                   set.free_index, idle_queue_, arena_, pins_,
+                                                   request.pool->figures()));
+  return set.segments.back().get();
 }
 
 // Only where device or handle budget are what was short: not addresses, nor this allocator's or pool's own limit.

@@ -86,6 +86,7 @@ class Segment {
   // The holes by address.
   [[nodiscard]] const absl::btree_map<DeviceAddress, Block*>& holes() const { return holes_; }
   [[nodiscard]] const Block* first_block() const { return first_; }
+  [[nodiscard]] Block* first_block() { return first_; }
   // Nothing is mapped and nothing handed out.
   [[nodiscard]] bool IsEmpty() const { return first_->next == nullptr && first_->state == BlockState::kHole; }
   // The block that holds an address of the range. O(blocks).

@@ -89,7 +89,10 @@ class CoreSnapshot : public AllocatorTest {
     EXPECT_TRUE(absl::IsResourceExhausted(AllocFails(MiB(64))));
     Launch(StreamHandle(), std::chrono::milliseconds(1), pending, MiB(3));
     Free(pending, StreamHandle());
-    ASSERT_TRUE(allocator_->CreatePool(PoolOptions{"a \"pool\"", MiB(8)}).ok());
+    PoolOptions pool;
+    pool.name = "a \"pool\"";
+    pool.limit = MiB(8);
+    ASSERT_TRUE(allocator_->CreatePool(pool).ok());
   }
 
   LoadedTrace Read(std::string contents) {
