@@ -159,7 +159,13 @@ void Scenario::CheckState() {
   ASSERT_EQ(allocator_->CheckInvariants(), absl::OkStatus());
   const Stats stats = allocator_->GetStats();
   EXPECT_EQ(stats.reserved.current + left_by_create_.physical_bytes, sim_->committed(DeviceOrdinal(0)));
-  EXPECT_EQ(stats.address_space.current + left_by_create_.address_bytes, sim_->ledger().address_bytes);
+  const Bytes addresses = stats.address_space.current + left_by_create_.address_bytes;
+  if (fault_.sticky || fault_.persistent) {
+    ASSERT_GE(sim_->ledger().address_bytes, addresses + kept_addresses_);
+    kept_addresses_ = sim_->ledger().address_bytes - addresses;
+  }
+  EXPECT_EQ(addresses + kept_addresses_, sim_->ledger().address_bytes);
+  for (const AddressRange& range : pinned_) EXPECT_TRUE(sim_->IsMapped(range)) << range;
   EXPECT_EQ(stats.live_blocks, live_.size());
   Bytes live;
   for (const auto& [name, block] : live_) {
@@ -218,9 +224,18 @@ void Scenario::Create() {
   });
 }
 
-void Scenario::Allocate(char name, Bytes size, int stream) {
+std::optional<PoolId> Scenario::Find(std::optional<char> pool) const {
+  if (!pool) return PoolId();
+  const auto it = pools_.find(*pool);
+  if (it == pools_.end()) return std::nullopt;
+  return it->second;
+}
+
+void Scenario::Allocate(char name, Bytes size, int stream, std::optional<char> pool) {
+  const std::optional<PoolId> from = Find(pool);
+  if (!from) return;
   Step("allocate", absl::StatusCode::kOk, [&]() -> absl::Status {
-    const absl::StatusOr<DeviceAddress> address = allocator_->Allocate(size, StreamHandle(streams_[stream]));
+    const absl::StatusOr<DeviceAddress> address = allocator_->Allocate(size, StreamHandle(streams_[stream]), *from);
     if (!address.ok()) return address.status();
     const Block block{*address, size, ++seed_};
     live_[name] = block;
@@ -229,9 +244,11 @@ void Scenario::Allocate(char name, Bytes size, int stream) {
   });
 }
 
-void Scenario::AllocateInVain(Bytes size, int stream) {
+void Scenario::AllocateInVain(Bytes size, int stream, std::optional<char> pool) {
+  const std::optional<PoolId> from = Find(pool);
+  if (!from) return;
   Step("allocate more than there is", absl::StatusCode::kResourceExhausted,
-       [&] { return allocator_->Allocate(size, StreamHandle(streams_[stream])).status(); });
+       [&] { return allocator_->Allocate(size, StreamHandle(streams_[stream]), *from).status(); });
 }
 
 void Scenario::Free(char name, std::optional<int> stream) {
@@ -274,6 +291,11 @@ void Scenario::Work(char name, int stream, bool writes) {
 void Scenario::Run() {
   Create();
   if (allocator_ == nullptr) return;  // the context broke meanwhile; nothing more can be said
+  settings_.steps == Steps::kGrowth ? RunGrowth() : RunTenants();
+  Finish();
+}
+
+void Scenario::RunGrowth() {
   // Cold growth, in both size classes.
   Allocate('a', MiB(12), 0);
   Allocate('b', KiB(700), 0);
@@ -323,7 +345,6 @@ void Scenario::Run() {
   Allocate('l', MiB(70), 2);
   Free('b');
   Free('l');
-  Finish();
 }
 
 void Scenario::Mend() {
@@ -378,8 +399,8 @@ void Scenario::Finish() {
   // What the destructor is refused once it asks for once more, so that no single fault leaves anything behind.
   const sim::Ledger ledger = sim_->ledger();
   EXPECT_EQ(ledger.physical_bytes, left_by_create_.physical_bytes) << ledger.ToString();
-  EXPECT_EQ(ledger.address_bytes, left_by_create_.address_bytes) << ledger.ToString();
-  if (left_by_create_.physical_bytes.is_zero() && left_by_create_.address_bytes.is_zero()) {
+  EXPECT_EQ(ledger.address_bytes, left_by_create_.address_bytes + kept_addresses_) << ledger.ToString();
+  if (left_by_create_.physical_bytes.is_zero() && ledger.address_bytes.is_zero()) {
     EXPECT_TRUE(ledger.Balanced()) << ledger.ToString();
   }
   EXPECT_EQ(sim_->CheckInvariants(), absl::OkStatus());

@@ -27,7 +27,13 @@ struct Fault {
   bool undo_too = false;    // the next cuMemUnmap or cuMemRelease of the same step fails as well
 };
 
+enum class Steps {
+  kGrowth,   // grow, move, trim and free on several streams
+  kTenants,  // pools and pins
+};
+
 struct Settings {
+  Steps steps = Steps::kGrowth;
   sim::Quirks quirks;
   Growth growth = Growth::kLazy;
   sim::MemoryMode memory = sim::MemoryMode::kAccounting;
@@ -79,13 +85,23 @@ class Scenario {
   void EndFault();
 
   void Create();
-  void Allocate(char name, Bytes size, int stream);
-  void AllocateInVain(Bytes size, int stream);
+  // In a pool by name, or the default one.
+  void Allocate(char name, Bytes size, int stream, std::optional<char> pool = std::nullopt);
+  void AllocateInVain(Bytes size, int stream, std::optional<char> pool = std::nullopt);
   void Free(char name, std::optional<int> stream = std::nullopt);
   void RecordUse(char name, int stream);
   void Trim(Bytes target);
   void DestroyStream(int stream);
   void Work(char name, int stream, bool writes);
+  void CreatePool(char name, std::optional<Bytes> limit, bool deterministic);
+  void TrimPool(char pool, Bytes target);
+  void RetirePool(char pool);
+  void Pin(char name, Bytes offset, Bytes length);
+  void UnpinAll();
+  void RunGrowth();
+  void RunTenants();
+  // None if the pool could not be had, in a broken context.
+  std::optional<PoolId> Find(std::optional<char> pool) const;
   // Makes the simulator forget its sticky error.
   void Mend();
   void Finish();
@@ -102,6 +118,9 @@ class Scenario {
   std::array<abi::Stream, 3> streams_{};
 
   std::map<char, Block> live_;
+  std::map<char, PoolId> pools_;
+  std::vector<AddressRange> pinned_;
+  Bytes kept_addresses_;  // which the driver would not take back, asked twice
   uint64_t seed_ = 0;
   std::vector<DriverCall> calls_;
   int step_ = 0;
