@@ -92,7 +92,6 @@ class RandomTenants : public AllocatorTest, public ::testing::WithParamInterface
       }
     }
     ASSERT_EQ(stats().pinned.current, kChunk * pinned.size());
-    Bytes live;
     for (const Tenant& tenant : tenants_) {
       const PoolStats of_pool = allocator_->GetPoolStats(tenant.id).value();
       ASSERT_TRUE(!tenant.limited || of_pool.reserved.current <= kLimit) << of_pool.reserved.current;

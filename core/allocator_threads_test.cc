@@ -140,6 +140,51 @@ TEST_F(AllocatorThreadsTest, EveryThreadHasADefaultStreamOfItsOwn) {
   EXPECT_EQ(Alloc(MiB(64), StreamHandle::PerThread()).is_null(), false);
 }
 
+// All use one pool that one of them retires while others ask for memory of it, wait and pin.
+TEST_F(AllocatorThreadsTest, PoolsAreRetiredWhileOthersUseThem) {
+  Start();
+  std::array<StreamHandle, kThreads> streams;
+  for (StreamHandle& stream : streams) stream = NewStream();
+  std::atomic<uint64_t> pool{0};
+  std::atomic<uint64_t> retired{0};
+  std::atomic<uint64_t> served{0};
+  RunThreads([&](int thread, std::mt19937& random) {
+    const StreamHandle stream = streams[static_cast<size_t>(thread)];
+    for (int i = 0; i < 600; ++i) {
+      if (random() % 16 == 0) {
+        PoolOptions options;
+        options.deterministic = random() % 2 == 0;
+        if (random() % 2 == 0) options.limit = MiB(16);
+        const absl::StatusOr<PoolId> next = allocator_->CreatePool(options);
+        ASSERT_TRUE(next.ok()) << next.status();
+        const PoolId last(pool.exchange(next->value()));
+        if (!last.is_default()) {
+          EXPECT_EQ(allocator_->RetirePool(last), absl::OkStatus());
+          ++retired;
+        }
+      }
+      const Bytes size = Bytes(1 + random() % MiB(6).count());
+      const absl::StatusOr<DeviceAddress> block = allocator_->Allocate(size, stream, PoolId(pool));
+      if (!block.ok()) {
+        EXPECT_TRUE(absl::IsResourceExhausted(block.status()) || absl::IsFailedPrecondition(block.status()))
+            << block.status();
+        continue;
+      }
+      ++served;
+      const StreamHandle other = streams[random() % kThreads];
+      EXPECT_EQ(allocator_->Pin(*block, size), absl::OkStatus());
+      EXPECT_EQ(allocator_->RecordUse(*block, other), absl::OkStatus());
+      Launch(stream, std::chrono::microseconds(random() % 200), *block, size);
+      EXPECT_EQ(allocator_->Unpin(*block, size), absl::OkStatus());
+      EXPECT_EQ(allocator_->Free(*block), absl::OkStatus());
+    }
+  });
+  EXPECT_GT(served, 1000u);
+  EXPECT_GT(retired, 50u);
+  EXPECT_EQ(stats().live_blocks, 0u);
+  EXPECT_EQ(stats().pinned.current, Bytes());
+}
+
 TEST_F(AllocatorThreadsTest, AThreadThatWaitsDoesNotHoldTheOthersUp) {
   Start();
   const StreamHandle slow = NewStream();
