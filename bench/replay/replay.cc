@@ -150,7 +150,9 @@ absl::StatusOr<ReplayResult> FitWith(const Trace& trace, const ReplayOptions& op
   ReplayOptions last = options;
   last.capacity = **smallest;
   absl::StatusOr<ReplayResult> result = ReplayWith(trace, last, factory);
-  if (result.ok()) result->smallest_capacity = **smallest;
+  if (!result.ok()) return result;
+  result->smallest_capacity = **smallest;
+  result->live_at_smallest = result->peak_live;
   return result;
 }
 

@@ -86,6 +86,7 @@ struct ReplayResult {
   std::optional<uint64_t> hazards;               // simulator; the first one ends the replay
   std::vector<std::string> hazard_descriptions;  // the first few
   std::optional<Bytes> smallest_capacity;        // fit
+  Bytes live_at_smallest;                        // peak live there
   std::vector<TimelinePoint> timeline;
   std::optional<std::string> recording;  // a trace in the base format
 };

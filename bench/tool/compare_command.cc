@@ -76,9 +76,7 @@ class CompareCommand final : public Command {
       if (!result.ok()) return result.status();
       if (result->hazards.value_or(0) > 0) Warn(absl::StrCat(allocator, ": ", result->failure_message));
       if (fit_) {
-        absl::StatusOr<std::optional<Bytes>> smallest = SmallestCapacity(trace, options);
-        if (!smallest.ok()) return smallest.status();
-        result->smallest_capacity = *smallest;
+        if (absl::Status status = AddSmallestCapacity(trace, options, *result); !status.ok()) return status;
       }
       results.push_back(*std::move(result));
     }
@@ -101,16 +99,18 @@ class CompareCommand final : public Command {
     return absl::StrCat(text, "\n", CompareTable(results, names));
   }
 
-  static absl::StatusOr<std::optional<Bytes>> SmallestCapacity(const bench::Trace& trace,
-                                                               bench::ReplayOptions options) {
+  static absl::Status AddSmallestCapacity(const bench::Trace& trace, bench::ReplayOptions options,
+                                          bench::ReplayResult& result) {
     options.capacity = std::max(options.capacity, LargestFitCapacity(trace));
     options.repeat = 1;
     options.record_timeline = false;
     options.measure_host_time = false;
     absl::StatusOr<bench::ReplayResult> fit = bench::Fit(trace, options);
-    if (fit.ok()) return fit->smallest_capacity;
-    if (fit.status().code() == absl::StatusCode::kNotFound) return std::nullopt;
-    return fit.status();
+    if (absl::IsNotFound(fit.status())) return absl::OkStatus();
+    if (!fit.ok()) return fit.status();
+    result.smallest_capacity = fit->smallest_capacity;
+    result.live_at_smallest = fit->live_at_smallest;
+    return absl::OkStatus();
   }
 
   TraceFlags trace_;

@@ -87,6 +87,11 @@ int Main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    // Every option takes one value or none, so there is one way to get here.
+    const std::string option = std::string(error.what()).substr(0, std::string(error.what()).find(':'));
+    const Declared* chosen = Chosen(commands);
+    return Fail(chosen == nullptr ? "" : chosen->entry->name, absl::StrCat(option, ": expected a value after it"));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error) == 0 ? kDone : kError;  // --help, --version
     const Declared* chosen = Chosen(commands);

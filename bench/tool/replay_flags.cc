@@ -43,12 +43,15 @@ absl::StatusOr<std::optional<DeviceOrdinal>> ParseDevice(const std::string& text
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no device; expected sim or cuda:N, as cuda:0"));
 }
 
-absl::StatusOr<Growth> ParseGrowth(const std::string& text) {
-  if (text == "lazy") return Growth::kLazy;
-  if (text == "frugal") return Growth::kFrugal;
-  if (text == "balanced") return Growth::kBalanced;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is none of lazy|frugal", DidYouMean(text, {"lazy", "frugal"})));
+// A device whose memory is less than one chunk runs nothing, and is what a forgotten unit makes of a size.
+absl::StatusOr<RelativeSize> ParseCapacity(const std::string& text) {
+  constexpr Bytes kSmallest = MiB(2);
+  absl::StatusOr<RelativeSize> size = ParseRelativeSize(text);
+  if (size.ok() && size->multiple == 0 && size->bytes < kSmallest) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is ", ToString(size->bytes), ", expected at least ",
+                                                   ToString(kSmallest), ", as 80GB"));
+  }
+  return size;
 }
 
 absl::StatusOr<sim::CostModel> ParseCosts(const std::string& text) {
@@ -109,12 +112,14 @@ Bytes LargestFitCapacity(const bench::Trace& trace) {
 void ReplayFlags::DeclareDevice(CLI::App& app) {
   AddParsed(app, "--device", &options_.cuda_device, ParseDevice, "sim|cuda:N",
             "The simulated device or a real one [sim]");
-  AddParsed(app, "--capacity", &capacity_, ParseRelativeSize, "SIZE",
+  AddParsed(app, "--capacity", &capacity_, ParseCapacity, "SIZE",
             "Memory of the simulated device, or as 1.01x a multiple of the trace's peak live bytes [80GiB]");
   AddParsed(app, "--limit", &limit_, ParseRelativeSize, "SIZE",
             "The most physical memory an allocator may hold, or a multiple as above [no limit]");
-  AddParsed(app, "--growth", &options_.growth, ParseGrowth, "lazy|balanced|frugal",
-            "expanse: create memory first, or move idle memory first [lazy]");
+  AddChoice<Growth>(app, "--growth", &options_.growth,
+                    {{"lazy", Growth::kLazy}, {"balanced", Growth::kBalanced}, {"frugal", Growth::kFrugal}},
+                    "expanse: create memory first, or move idle memory first, or the one or the other by what it costs "
+                    "[balanced]");
   AddSize(app, "--chunk", &options_.chunk_size, "expanse: size of a chunk of physical memory [its own choice]");
   AddSize(app, "--prealloc", &options_.prealloc, "preallocated: size of its first block [0.9 of the capacity]");
   AddCount(app, "--lag", &options_.lag, "A block's last work completes this many events after its free [0]");

@@ -39,7 +39,8 @@ std::string HostTime(const ReplayResult& result) {
 }
 
 std::string SmallestOverLive(const ReplayResult& result) {
-  return result.smallest_capacity.has_value() ? HumanRatio(*result.smallest_capacity, result.peak_live) : kAbsent;
+  return result.smallest_capacity.has_value() ? HumanRatio(*result.smallest_capacity, result.live_at_smallest)
+                                              : kAbsent;
 }
 
 struct Column {

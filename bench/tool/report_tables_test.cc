@@ -51,6 +51,7 @@ TEST(CompareTable, TellsWhereMemoryRanOut) {
 TEST(FitTable, SaysWhereNoCapacityRuns) {
   bench::ReplayResult fits = Result("expanse");
   fits.smallest_capacity = GiB(10) + MiB(2);
+  fits.live_at_smallest = GiB(10);
   const std::string table = FitTable(std::vector<bench::ReplayResult>{fits, Result("naive")}, GiB(160));
   EXPECT_THAT(table, HasSubstr("1.0002"));
   EXPECT_THAT(table, HasSubstr("none up to 160.00 GiB"));

@@ -95,8 +95,8 @@ TEST_F(ToolTest, TracesAndDevicesOfExtremeSizesRunOutOfMemoryAtMost) {
   const Outcome huge = Shell("expanse fit huge.csv");
   EXPECT_EQ(huge.exit_status, 1) << huge.err;
   EXPECT_THAT(huge.out, HasSubstr("none up to 1.00 PiB"));
-  EXPECT_EQ(Shell("expanse compare trace.csv --capacity 1").exit_status, 0);
-  EXPECT_EQ(Shell("expanse replay trace.csv --capacity 1 --allocator preallocated").exit_status, 1);
+  EXPECT_EQ(Shell("expanse compare trace.csv --capacity 2MiB").exit_status, 0);
+  EXPECT_EQ(Shell("expanse replay trace.csv --capacity 2MiB --allocator preallocated").exit_status, 1);
   EXPECT_THAT(Error("expanse replay trace.csv --costs /dev/zero"), HasSubstr("1048576 bytes or more"));
   EXPECT_THAT(Error("expanse replay trace.csv --costs ."), HasSubstr("cannot read '.'"));
   Write("none.csv", "op,id,bytes,stream\nm,step0,,\n");
@@ -133,6 +133,7 @@ TEST_F(ToolTest, UnknownThingsAreNamedWithTheNearestKnownOne) {
   EXPECT_THAT(Error("expanse replay tarce.csv"), HasSubstr("did you mean 'trace.csv'?"));
   EXPECT_THAT(Error("expanse inspect tarce.csv"), HasSubstr("tarce.csv"));
   EXPECT_THAT(Error("expanse replay trace.csv --growth lasy"), HasSubstr("did you mean 'lazy'?"));
+  EXPECT_THAT(Error("expanse replay trace.csv --growth balance"), HasSubstr("did you mean 'balanced'?"));
   EXPECT_THAT(Error("expanse replay trace.csv --costs defualt"), HasSubstr("did you mean 'default'?"));
   EXPECT_THAT(Error("expanse generate lama"), HasSubstr("did you mean 'llama'?"));
   EXPECT_THAT(Error("expanse generate llama --release-grad on"), HasSubstr("did you mean '--release-grads'?"));
@@ -144,7 +145,22 @@ TEST_F(ToolTest, BadValuesAreNamed) {
   EXPECT_THAT(Error("expanse replay trace.csv --lag many"), HasSubstr("--lag: 'many'"));
   EXPECT_THAT(Error("expanse replay trace.csv --repeat 0"), HasSubstr("--repeat"));
   EXPECT_THAT(Error("expanse replay trace.csv --device gpu"), HasSubstr("--device: 'gpu'"));
-  EXPECT_THAT(Error("expanse replay trace.csv --capacity"), HasSubstr("--capacity"));
+  for (const char* option : {"--capacity", "--lag", "--growth", "--allocator", "--json", "--costs"}) {
+    EXPECT_THAT(Error(std::string("expanse replay trace.csv ") + option),
+                HasSubstr(std::string(option) + ": expected a value after it"));
+  }
+  for (const char* command : {"replay", "compare", "fit"}) {
+    for (const char* size : {"80", "1KiB", "1.99MiB"}) {
+      EXPECT_THAT(Error(std::string("expanse ") + command + " trace.csv --capacity " + size),
+                  HasSubstr(std::string("--capacity: '") + size + "' is "));
+    }
+  }
+  EXPECT_THAT(Error("expanse replay trace.csv --growth greedy"), HasSubstr("'greedy' is none of lazy|balanced|frugal"));
+  Write("empty", "");
+  for (const char* command : {"replay", "compare", "fit"}) {
+    EXPECT_THAT(Error(std::string("expanse ") + command + " trace.csv --costs empty"),
+                HasSubstr("--costs: empty: no cost is given"));
+  }
   EXPECT_THAT(Error("expanse generate llama --rank 9"), HasSubstr("rank"));
   EXPECT_THAT(Error("expanse generate llama --attn fast"), HasSubstr("'fast' is none of flash|naive"));
   EXPECT_THAT(Error("expanse generate random --events 3"), HasSubstr("events"));
@@ -202,7 +218,7 @@ TEST_F(ToolTest, ReplayExitsOneWhereMemoryRunsOut) {
   EXPECT_THAT(outcome.out, HasSubstr("3.81 MiB")) << "the request that failed";
   EXPECT_THAT(outcome.err, HasSubstr("warning"));
   EXPECT_EQ(Shell("expanse replay trace.csv --allocator naive --capacity 3MiB --keep-going").exit_status, 1);
-  EXPECT_EQ(Shell("expanse replay trace.csv --capacity 1KiB").exit_status, 1);
+  EXPECT_EQ(Shell("expanse replay trace.csv --capacity 2MiB").exit_status, 1);
 }
 
 TEST_F(ToolTest, JsonHasTheFiguresAndTheTableStaysAway) {
@@ -240,6 +256,11 @@ TEST_F(ToolTest, CompareHasOneRowForEachAllocator) {
     EXPECT_THAT(outcome.out, HasSubstr(allocator));
   }
   EXPECT_THAT(outcome.out, HasSubstr("smallest"));
+  // The ratio is of the replay on the smallest capacity, not of the one that ran out of memory: 4 MiB to 4,001,000
+  // bytes.
+  const Outcome short_of_memory = Shell("expanse compare trace.csv --capacity 3MiB --fit --allocators naive");
+  EXPECT_THAT(short_of_memory.out, HasSubstr("1.0483"));
+  EXPECT_THAT(short_of_memory.out, HasSubstr("event 3 (step1)"));
 }
 
 TEST_F(ToolTest, FitFindsTheSmallestCapacity) {

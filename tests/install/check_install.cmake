@@ -11,8 +11,29 @@ set(prefix "${WORK_DIR}/prefix")
 file(REMOVE_RECURSE "${WORK_DIR}")
 run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${prefix}")
 
-# The program runs on the simulated libcuda.so.1, which keeps its books alone here: no real memory is touched.
-set(run_on_simulator ${CMAKE_COMMAND} -E env "LD_LIBRARY_PATH=${BUILD_DIR}/lib/sim:${prefix}/${LIBDIR}")
+# Programs run on the simulated libcuda.so.1, which keeps its books alone here: no real memory is touched.
+set(run_on_simulator ${CMAKE_COMMAND} -E env "LD_LIBRARY_PATH=${prefix}/${LIBDIR}/expanse/sim:${prefix}/${LIBDIR}")
+
+# What README.md shows is a program that builds without a warning and runs.
+file(READ "${PROJECT_DIR}/README.md" readme)
+foreach(language cmake cpp)
+  string(FIND "${readme}" "```${language}\n" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "README.md shows no ${language}")
+  endif()
+  string(LENGTH "```${language}\n" fence)
+  math(EXPR begin "${begin} + ${fence}")
+  string(SUBSTRING "${readme}" ${begin} -1 shown)
+  string(FIND "${shown}" "```" end)
+  string(SUBSTRING "${shown}" 0 ${end} shown_${language})
+endforeach()
+set(dir "${WORK_DIR}/readme")
+file(WRITE "${dir}/CMakeLists.txt" "${shown_cmake}")
+file(WRITE "${dir}/app.cc" "${shown_cpp}")
+run(${CMAKE_COMMAND} -S "${dir}" -B "${dir}/build" -G Ninja "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${CXX}"
+  "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+run(${CMAKE_COMMAND} --build "${dir}/build")
+run(${run_on_simulator} "${dir}/build/app")
 
 foreach(standard 17 20)
   set(dir "${WORK_DIR}/find_package_${standard}")

@@ -215,6 +215,11 @@ absl::StatusOr<CostModel> CostModel::Parse(std::string_view text, std::string_vi
     if (!cost.ok()) return error(absl::StrCat(fields[0], ": ", cost.status().message()));
     model.costs[*entry_point] = *cost;
   }
+  if (given.none()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        View(file_name),
+        ": no cost is given; expected lines of `symbol per_call per_handle per_mib`, as `cuMemMap 1.5 0 0`"));
+  }
   return model;
 }
 

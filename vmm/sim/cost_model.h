@@ -37,7 +37,8 @@ struct CostModel {
   static absl::StatusOr<CostModel> Preset(std::string_view name);
   static std::vector<std::string> PresetNames();
   // Parses a cost file: one line per entry point, `symbol per_call per_handle per_mib`, `#` comments. Entry points not
-  // named keep the default preset's cost. INVALID_ARGUMENT names line and value.
+  // named keep the default preset's cost; a file that names none is refused, for its results would be the default's
+  // under another name. INVALID_ARGUMENT names line and value.
   static absl::StatusOr<CostModel> Parse(std::string_view text, std::string_view file_name);
 };
 

@@ -106,11 +106,12 @@ TEST(CostModelFile, NamedEntryPointsReplaceTheDefault) {
             standard.Microseconds(EntryPoint::mem_release, 1, MiB(2)));
 }
 
-TEST(CostModelFile, AnEmptyFileIsTheDefault) {
-  const absl::StatusOr<CostModel> model = CostModel::Parse("", "empty");
-  ASSERT_TRUE(model.ok());
-  EXPECT_EQ(model->Microseconds(EntryPoint::mem_create, 1, MiB(2)),
-            CostModel::Default().Microseconds(EntryPoint::mem_create, 1, MiB(2)));
+TEST(CostModelFile, WithoutAnyCostIsRefused) {
+  for (const std::string_view text : {"", "\n", "# cuMemMap 1 0 0\n \t\r\n"}) {
+    const absl::Status status = CostModel::Parse(text, "empty.costs").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("empty.costs: no cost is given; expected"));
+  }
 }
 
 struct BadFile {
