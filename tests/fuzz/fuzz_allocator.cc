@@ -12,8 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace fuzz = expanse::fuzz;
   namespace stress = expanse::stress;
   stress::ByteChoices choices(data, size);
-  const stress::RandomOperations::Shape shape = stress::RandomOperations::Draw(choices);
-  auto device = stress::RandomOperations::OpenDevice(shape);
+  const stress::RandomShape shape = stress::RandomShape::Draw(choices);
+  auto device = shape.OpenDevice();
   fuzz::Require(device.ok(), device.status().message());
   auto allocator = expanse::Allocator::Create((*device)->driver(), shape.options);
   fuzz::Require(allocator.ok(), allocator.status().message());

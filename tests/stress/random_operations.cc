@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,53 +14,34 @@ namespace {
 
 using std::chrono::microseconds;
 
-// The whole state is looked at once in so many operations.
-constexpr uint64_t kChecked = 64;
-constexpr uint64_t kMostPools = 4;
-
 absl::Status Unexpected(const char* what, const absl::Status& status) {
   return absl::InternalError(absl::StrCat(what, ": ", status.ToString()));
 }
 
 }  // namespace
 
-RandomOperations::Shape RandomOperations::Draw(Choices& choices) {
-  Shape shape;
-  shape.chunk = choices.Below(4) == 0 ? MiB(2) : KiB(256);
-  shape.memory = shape.chunk * (48 + choices.Below(80));
-  shape.options.chunk_size = shape.chunk;
-  shape.options.growth = choices.Below(2) == 0 ? Growth::kLazy : Growth::kFrugal;
-  if (choices.Below(4) == 0) shape.options.limit = shape.memory * 3 / 4;
-  shape.options.address_space_multiple = 1 << choices.Below(4);
-  shape.streams = 1 + choices.Below(8);
-  shape.per_thread_stream = choices.Below(2) == 0;
-  shape.frees_when_asked = choices.Below(4) == 0;
-  shape.device_gives_back_late = choices.Below(4) == 0;
-  return shape;
-}
-
-absl::StatusOr<std::unique_ptr<StressDevice>> RandomOperations::OpenDevice(const Shape& shape) {
-  sim::Config config;
-  config.devices[0].total_memory = shape.memory;
-  config.devices[0].granularity = shape.chunk;
-  config.poison = false;  // blocks are filled here, and filling whole chunks takes most of the time
-  config.quirks.release_lag = shape.device_gives_back_late;
-  return StressDevice::Open(config);
-}
-
-RandomOperations::RandomOperations(StressDevice& device, Allocator& allocator, const Shape& shape, Choices& choices)
-    : device_(device), allocator_(allocator), shape_(shape), choices_(choices) {}
+RandomOperations::RandomOperations(StressDevice& device, Allocator& allocator, const RandomShape& shape,
+                                   Choices& choices)
+    : device_(device),
+      allocator_(allocator),
+      shape_(shape),
+      choices_(choices),
+      watch_(shape.slot),
+      vetoing_(shape.vetoes) {}
 
 RandomOperations::~RandomOperations() {
-  if (callback_) (void)allocator_.RemoveOutOfMemoryCallback(*callback_);
+  if (when_short_) (void)allocator_.RemoveOutOfMemoryCallback(*when_short_);
+  for (const MappingCallbacksId id : when_mapping_) (void)allocator_.RemoveMappingCallbacks(id);
+  (void)allocator_.SetSoftLimit(std::nullopt, nullptr);
 }
 
 absl::Status RandomOperations::Run(uint64_t operations) {
   absl::Status status = CreateStreams();
+  if (status.ok()) status = AddCallbacks();
   for (uint64_t i = 0; status.ok() && i < operations && !choices_.exhausted(); ++i) {
     status = Step();
     status.Update(in_callback_);
-    if (status.ok() && i % kChecked == 0) status = Check();
+    if (status.ok() && i % shape_.checked_every == 0) status = Check();
     if (!status.ok()) status = absl::Status(status.code(), absl::StrCat("operation ", i, ": ", status.message()));
   }
   return status;
@@ -73,26 +55,47 @@ absl::Status RandomOperations::CreateStreams() {
     if (!stream.ok()) return stream.status();
     streams_.push_back(*stream);
   }
+  return absl::OkStatus();
+}
+
+// The one that listens comes before the one that vetoes, so that it is told of unmappings which then do not happen.
+absl::Status RandomOperations::AddCallbacks() {
+  MappingCallbacks listening;
+  listening.before_unmap = [this](AddressRange range) { return OnUnmap(range); };
+  listening.after_map = [this](AddressRange range) { watch_.Mapped(range); };
+  MappingCallbacks vetoing;
+  vetoing.before_unmap = [this](AddressRange) {
+    const bool veto = vetoing_ && choices_.Below(10) == 0;
+    vetoes_ += veto ? 1 : 0;
+    return !veto;
+  };
+  for (MappingCallbacks* callbacks : {&listening, &vetoing}) {
+    const absl::StatusOr<MappingCallbacksId> id = allocator_.AddMappingCallbacks(std::move(*callbacks));
+    if (!id.ok()) return id.status();
+    when_mapping_.push_back(*id);
+  }
   if (!shape_.frees_when_asked) return absl::OkStatus();
-  const absl::StatusOr<CallbackId> callback =
+  const absl::StatusOr<CallbackId> id =
       allocator_.AddOutOfMemoryCallback([this](const Shortage&) { return OnOutOfMemory(); });
-  if (callback.ok()) callback_ = *callback;
-  return callback.status();
+  if (id.ok()) when_short_ = *id;
+  return id.status();
 }
 
 absl::Status RandomOperations::Step() {
   device_.simulator().Advance(microseconds(choices_.Below(200)));
   const uint64_t operation = choices_.Below(256);
-  if (operation < 110) return Allocate();
-  if (operation < 206) return FreeAny();
-  if (operation < 240) return UseAny();
-  if (operation < 242) return Replace(choices_.Below(streams_.size()));
-  if (operation < 245) return ChangePools();
-  if (operation < 248) return TrimSomething();
-  if (operation < 250) return ChangeLimit();
-  if (operation < 254) return MisuseSomething();
-  allocator_.ResetPeaks();
-  return absl::OkStatus();
+  if (operation < 104) return Allocate();
+  if (operation < 196) return FreeAny();
+  if (operation < 226) return UseAny();
+  if (operation < 228) return Replace(choices_.Below(streams_.size()));
+  if (operation < 230) return OnAnotherThread();
+  if (operation < 234) return ChangePins();
+  if (operation < 238) return ChangePools();
+  if (operation < 242) return TrimSomething();
+  if (operation < 245) return ChangeLimits();
+  if (operation < 248) return ChangeNeighbour();
+  if (operation < 252) return MisuseSomething();
+  return LookAround();
 }
 
 Bytes RandomOperations::AnySize() {
@@ -100,17 +103,18 @@ Bytes RandomOperations::AnySize() {
     case 0:
       return Bytes(1 + choices_.Below(KiB(4).count()));
     case 1:
-      return Bytes(1 + choices_.Below(shape_.chunk.count() / 2));
+      return Bytes(1 + choices_.Below(shape_.slot.count() / 2));
     case 2:
-      return Bytes(1 + choices_.Below(shape_.chunk.count() * 4));
+      return Bytes(1 + choices_.Below(shape_.slot.count() * 4));
     default:
       return Bytes(1 + choices_.Below(shape_.memory.count() / 4));
   }
 }
 
-absl::Status RandomOperations::Allocate() {
+absl::Status RandomOperations::Allocate() { return AllocateOn(AnyStream()); }
+
+absl::Status RandomOperations::AllocateOn(StreamHandle stream) {
   const Bytes size = AnySize();
-  const StreamHandle stream = AnyStream();
   const PoolId pool = AnyPool();
   const absl::StatusOr<DeviceAddress> address =
       pool.is_default() ? allocator_.Allocate(size, stream) : allocator_.Allocate(size, stream, pool);
@@ -128,7 +132,7 @@ absl::Status RandomOperations::Allocate() {
   block.key = next_key_++;
   block.own = stream;
   block.last = stream;
-  WriteContents(block.range, shape_.chunk, block.key);
+  WriteContents(block.range, shape_.slot, block.key);
   live_.push_back(block);
   live_bytes_ += size;
   return Use(live_.back(), stream, /*tell=*/true);
@@ -156,26 +160,33 @@ absl::Status RandomOperations::UseAny() {
   return Use(live_[choices_.Below(live_.size())], AnyStream(), /*tell=*/true);
 }
 
-absl::Status RandomOperations::FreeAny() {
-  return live_.empty() ? absl::OkStatus() : Free(choices_.Below(live_.size()));
-}
-
-absl::Status RandomOperations::Free(size_t index) {
-  std::swap(live_[index], live_.back());
-  Block block = live_.back();
+absl::StatusOr<RandomOperations::Block> RandomOperations::TakeAny() {
+  std::swap(live_[choices_.Below(live_.size())], live_.back());
+  const Block block = live_.back();
   live_.pop_back();
   live_bytes_ -= block.range.size;
-  if (absl::Status status = CheckContents(block.range, shape_.chunk, block.key); !status.ok()) return status;
-  const DeviceAddress address = block.range.begin;
+  if (absl::Status status = CheckContents(block.range, shape_.slot, block.key); !status.ok()) return status;
+  return block;
+}
+
+absl::Status RandomOperations::FreeAny() {
+  if (live_.empty()) return absl::OkStatus();
+  absl::StatusOr<Block> block = TakeAny();
+  if (!block.ok()) return block.status();
+  const DeviceAddress address = block->range.begin;
   absl::Status status;
-  if (choices_.Below(3) == 0) {
+  // Other threads cannot name this one's default stream, which the block's uses may have to come after.
+  if (!on_another_thread_ && choices_.Below(3) == 0) {
     const StreamHandle last = AnyStream();
-    status = Use(block, last, /*tell=*/false);
+    status = Use(*block, last, /*tell=*/false);
     if (status.ok()) status = allocator_.Free(address, last);
   } else {
     status = allocator_.Free(address);
   }
-  if (!status.ok()) return Unexpected("Free", status);
+  return status.ok() ? ExpectNotLive(address) : Unexpected("Free", status);
+}
+
+absl::Status RandomOperations::ExpectNotLive(DeviceAddress address) {
   if (absl::IsInvalidArgument(allocator_.Free(address))) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("a second Free of ", ToString(address), " was not refused"));
 }
@@ -199,60 +210,44 @@ absl::Status RandomOperations::Replace(size_t stream_index) {
   return stream.status();
 }
 
-absl::Status RandomOperations::ChangePools() {
-  if (pools_.size() < kMostPools && choices_.Below(2) == 0) {
-    PoolOptions options;
-    options.name = "tenant";
-    if (choices_.Below(2) == 0) options.limit = shape_.chunk * (1 + choices_.Below(32));
-    const absl::StatusOr<PoolId> pool = allocator_.CreatePool(options);
-    if (!pool.ok()) return Unexpected("CreatePool", pool.status());
-    pools_.push_back(*pool);
-    return absl::OkStatus();
-  }
-  const size_t index = choices_.Below(pools_.size());
-  if (index == 0) return absl::OkStatus();
-  const PoolId pool = pools_[index];
-  pools_.erase(pools_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (const absl::Status status = allocator_.RetirePool(pool); !status.ok()) return Unexpected("RetirePool", status);
-  const absl::Status gone = allocator_.Allocate(KiB(1), StreamHandle(), pool).status();
-  return absl::IsFailedPrecondition(gone) || absl::IsNotFound(gone) ? absl::OkStatus()
-                                                                    : Unexpected("a retired pool answered", gone);
-}
-
-absl::Status RandomOperations::TrimSomething() {
-  const PoolId pool = AnyPool();
-  const Bytes target = shape_.memory * choices_.Below(5) / 4;
-  const absl::StatusOr<Bytes> released =
-      choices_.Below(2) == 0 ? allocator_.Trim(target) : allocator_.TrimPool(pool, target);
-  return released.ok() ? absl::OkStatus() : Unexpected("Trim", released.status());
-}
-
-absl::Status RandomOperations::ChangeLimit() {
-  std::optional<Bytes> limit;
-  if (choices_.Below(2) == 0) limit = shape_.memory / 2 + shape_.chunk * choices_.Below(32);
-  const absl::Status status = allocator_.SetLimit(limit);
-  return status.ok() ? status : Unexpected("SetLimit", status);
-}
-
-absl::Status RandomOperations::MisuseSomething() {
-  DeviceAddress address;
-  if (!live_.empty() && choices_.Below(2) == 0) {
-    const Block& block = live_[choices_.Below(live_.size())];
-    address = block.range.begin + RoundUp(block.range.size, kBlockAlignment) / 2;
-    if (address == block.range.begin) address += Bytes(1);
-  }
-  for (const absl::Status& refused : {allocator_.Free(address), allocator_.RecordUse(address, AnyStream()),
-                                      allocator_.Allocate(Bytes(), AnyStream()).status(),
-                                      allocator_.Allocate(shape_.memory * 2, AnyStream()).status()}) {
-    if (!absl::IsInvalidArgument(refused)) return Unexpected("a call that makes no sense was answered with", refused);
-  }
-  return absl::OkStatus();
+// The thread frees a block of another one and leaves a block of its own behind. Whether or not it says so, its default
+// stream ends with it; what that was given comes before what the legacy stream is given next.
+absl::Status RandomOperations::OnAnotherThread() {
+  if (!shape_.per_thread_stream) return absl::OkStatus();
+  absl::Status status;
+  std::thread([this, &status] {
+    on_another_thread_ = true;
+    status = FreeAny();  // without a current context
+    if (status.ok()) status = device_.MakeCurrent();
+    const uint64_t before = served_;
+    if (status.ok()) status = AllocateOn(StreamHandle::PerThread());
+    if (status.ok()) status = device_.Order(StreamHandle::PerThread(), StreamHandle());
+    if (status.ok() && choices_.Below(2) == 0) status = allocator_.OnStreamDestroyed(StreamHandle::PerThread());
+    if (served_ > before) {
+      live_.back().own_is_gone = true;
+      live_.back().last = StreamHandle();
+    }
+    on_another_thread_ = false;
+  }).join();
+  return status;
 }
 
 bool RandomOperations::OnOutOfMemory() {
   if (live_.empty() || !in_callback_.ok()) return false;
   in_callback_ = FreeAny();
   return in_callback_.ok();
+}
+
+bool RandomOperations::OnUnmap(AddressRange range) {
+  watch_.Unmapping(range);
+  const auto is_there = [range](AddressRange held) { return held.Overlaps(range); };
+  if (std::any_of(pins_.begin(), pins_.end(), is_there)) {
+    in_callback_.Update(absl::InternalError(absl::StrCat(ToString(range), " is unmapped and pinned")));
+  }
+  if (std::any_of(live_.begin(), live_.end(), [&](const Block& block) { return is_there(block.range); })) {
+    in_callback_.Update(absl::InternalError(absl::StrCat(ToString(range), " is unmapped and live")));
+  }
+  return true;
 }
 
 absl::Status RandomOperations::Check() const {
@@ -262,14 +257,31 @@ absl::Status RandomOperations::Check() const {
                                             stats.live_blocks, " blocks; the program has ", ToString(live_bytes_),
                                             " in ", live_.size()));
   }
-  if (device_.simulator().hazard_count() > 0) {
-    return absl::InternalError(device_.simulator().hazards().front().description);
+  if (stats.pinned.current.is_zero() != pins_.empty()) {
+    return absl::InternalError(
+        absl::StrCat(ToString(stats.pinned.current), " are counted as pinned, and ", pins_.size(), " ranges are"));
   }
+  const bool told_of_all =
+      std::all_of(live_.begin(), live_.end(), [this](const Block& block) { return watch_.Knows(block.range); }) &&
+      std::all_of(pins_.begin(), pins_.end(), [this](AddressRange pin) { return watch_.Knows(pin); });
+  if (!told_of_all) return absl::InternalError("no callback told that memory is mapped where it is live or pinned");
+  if (!watch_.status().ok()) return watch_.status();
+  sim::Simulator& simulator = device_.simulator();
+  if (!shape_.device_gives_back_late && simulator.committed(DeviceOrdinal()) != stats.reserved.current) {
+    return absl::InternalError(absl::StrCat("the allocator counts ", ToString(stats.reserved.current),
+                                            " reserved; the driver has given it ",
+                                            ToString(simulator.committed(DeviceOrdinal()))));
+  }
+  if (simulator.hazard_count() > 0) return absl::InternalError(simulator.hazards().front().description);
   return allocator_.CheckInvariants();
 }
 
 absl::Status RandomOperations::End() {
+  vetoing_ = false;
   absl::Status status;
+  for (; status.ok() && !pins_.empty(); pins_.pop_back()) {
+    status = allocator_.Unpin(pins_.back().begin, pins_.back().size);
+  }
   while (status.ok() && !live_.empty()) status = FreeAny();
   if (status.ok()) status = Check();
   if (status.ok()) status = device_.WaitForEverything();
@@ -279,6 +291,7 @@ absl::Status RandomOperations::End() {
   if (allocator_.GetStats().reserved.current != Bytes() || device_.simulator().committed(DeviceOrdinal()) != Bytes()) {
     return absl::InternalError("memory is left reserved when nothing is live or queued");
   }
+  if (!watch_.mapped().is_zero()) return absl::InternalError("no callback told that the last memory is unmapped");
   return Check();
 }
 

@@ -4,12 +4,14 @@
 #define EXPANSE_TESTS_STRESS_RANDOM_OPERATIONS_H_
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "core/allocator.h"
 #include "tests/stress/choices.h"
+#include "tests/stress/mapping_watch.h"
+#include "tests/stress/random_shape.h"
 #include "tests/stress/stress_device.h"
 #include "vmm/units.h"
 
@@ -17,26 +19,12 @@ namespace expanse::stress {
 
 // A correct program as far as streams go: all uses of a block are ordered among each other, and the allocator is told
 // of every stream that uses it, so that whatever race or unmap under work the simulator sees is the allocator's. Blocks
-// are filled when they are served and looked at when they are freed. Requests may be refused for lack of memory; any
-// other error ends the program.
+// are filled when they are served and looked at when they are freed. What is unmapped is neither live nor pinned.
+// Requests may be refused for lack of memory; any other error ends the program.
 class RandomOperations {
  public:
-  // What a program is like. All of it is drawn from the choices, in this order, by Draw.
-  struct Shape {
-    Bytes memory;
-    Bytes chunk;
-    AllocatorOptions options;
-    uint64_t streams = 1;            // 1 to 8, the first of them the legacy default stream
-    bool per_thread_stream = false;  // the second one is the thread's default stream
-    bool frees_when_asked = false;   // an out-of-memory callback frees a block
-    bool device_gives_back_late = false;
-  };
-  [[nodiscard]] static Shape Draw(Choices& choices);
-  // The device for it, whose memory is real.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<StressDevice>> OpenDevice(const Shape& shape);
-
   // Everything must outlive it. On the thread that runs the program.
-  RandomOperations(StressDevice& device, Allocator& allocator, const Shape& shape, Choices& choices);
+  RandomOperations(StressDevice& device, Allocator& allocator, const RandomShape& shape, Choices& choices);
   ~RandomOperations();
   RandomOperations(const RandomOperations&) = delete;
   RandomOperations& operator=(const RandomOperations&) = delete;
@@ -48,6 +36,10 @@ class RandomOperations {
 
   [[nodiscard]] uint64_t served() const { return served_; }
   [[nodiscard]] uint64_t refused() const { return refused_; }
+  [[nodiscard]] uint64_t warnings() const { return warnings_; }
+  [[nodiscard]] uint64_t vetoes() const { return vetoes_; }
+  // Pinned ranges that lay in a chunk of more than one slot.
+  [[nodiscard]] uint64_t pins_in_large_chunks() const { return pins_in_large_chunks_; }
 
  private:
   struct Block {
@@ -59,19 +51,36 @@ class RandomOperations {
   };
 
   absl::Status Step();
+  absl::Status Check() const;
+
+  // Blocks and streams.
   absl::Status CreateStreams();
   absl::Status Allocate();
-  absl::Status Free(size_t index);
+  absl::Status AllocateOn(StreamHandle stream);
   absl::Status FreeAny();
   absl::Status UseAny();
   absl::Status Use(Block& block, StreamHandle stream, bool tell);
   absl::Status Replace(size_t stream_index);
+  // Something on a thread that then ends, with a default stream of its own.
+  absl::Status OnAnotherThread();
+  // Forgets a block whose contents are as they should be.
+  absl::StatusOr<Block> TakeAny();
+  absl::Status ExpectNotLive(DeviceAddress address);
+
+  // Everything else.
   absl::Status ChangePools();
+  absl::Status ChangePins();
+  absl::Status Pin(const Block& block);
   absl::Status TrimSomething();
+  absl::Status ChangeLimits();
+  absl::Status ChangeNeighbour();
   absl::Status MisuseSomething();
-  absl::Status ChangeLimit();
+  absl::Status LookAround();
+
+  // Callbacks, which keep what is wrong for later.
+  absl::Status AddCallbacks();
   bool OnOutOfMemory();
-  absl::Status Check() const;
+  bool OnUnmap(AddressRange range);
 
   [[nodiscard]] Bytes AnySize();
   [[nodiscard]] StreamHandle AnyStream() { return streams_[choices_.Below(streams_.size())]; }
@@ -79,7 +88,7 @@ class RandomOperations {
 
   StressDevice& device_;
   Allocator& allocator_;
-  const Shape shape_;
+  const RandomShape shape_;
   Choices& choices_;
   std::vector<StreamHandle> streams_;
   std::vector<PoolId> pools_ = {PoolId()};
@@ -88,8 +97,16 @@ class RandomOperations {
   uint64_t next_key_ = 0;
   uint64_t served_ = 0;
   uint64_t refused_ = 0;
+  uint64_t warnings_ = 0;
+  uint64_t vetoes_ = 0;
+  uint64_t pins_in_large_chunks_ = 0;
+  std::vector<AddressRange> pins_;
+  MappingWatch watch_;
+  bool vetoing_;
+  bool on_another_thread_ = false;
   absl::Status in_callback_;
-  std::optional<CallbackId> callback_;
+  std::optional<CallbackId> when_short_;
+  std::vector<MappingCallbacksId> when_mapping_;
 };
 
 }  // namespace expanse::stress

@@ -21,14 +21,17 @@ struct Totals {
   uint64_t operations = 0;
   uint64_t served = 0;
   uint64_t refused = 0;
+  uint64_t vetoes = 0;
+  uint64_t pins_in_large_chunks = 0;
+  uint64_t warnings = 0;
   uint64_t moved = 0;
   uint64_t waits = 0;
 };
 
 void RunSeed(uint64_t seed, Totals& totals) {
   SeededChoices choices(seed);
-  const RandomOperations::Shape shape = RandomOperations::Draw(choices);
-  absl::StatusOr<std::unique_ptr<StressDevice>> device = RandomOperations::OpenDevice(shape);
+  const RandomShape shape = RandomShape::Draw(choices);
+  absl::StatusOr<std::unique_ptr<StressDevice>> device = shape.OpenDevice();
   ASSERT_TRUE(device.ok()) << device.status();
   absl::StatusOr<std::unique_ptr<Allocator>> allocator = Allocator::Create((*device)->driver(), shape.options);
   ASSERT_TRUE(allocator.ok()) << allocator.status();
@@ -41,6 +44,9 @@ void RunSeed(uint64_t seed, Totals& totals) {
     totals.operations += kOperations;
     totals.served += program.served();
     totals.refused += program.refused();
+    totals.vetoes += program.vetoes();
+    totals.pins_in_large_chunks += program.pins_in_large_chunks();
+    totals.warnings += program.warnings();
     totals.moved += (*allocator)->GetStats().chunks_moved;
     totals.waits += (*allocator)->GetStats().waits;
   }
@@ -57,9 +63,13 @@ TEST(RandomOperations, LeaveContentsIntactAndNoHazard) {
     if (testing::Test::HasFailure()) return;
   }
   std::cout << "  " << totals.operations << " operations: " << totals.served << " requests served, " << totals.refused
-            << " refused, " << totals.moved << " chunks moved, " << totals.waits << " waits\n";
+            << " refused, " << totals.moved << " chunks moved, " << totals.vetoes << " vetoes, " << totals.waits
+            << " waits, " << totals.warnings << " warnings\n";
   EXPECT_GT(totals.refused, 0u) << "memory was never short";
   EXPECT_GT(totals.moved, 0u);
+  EXPECT_GT(totals.vetoes, 0u);
+  EXPECT_GT(totals.pins_in_large_chunks, 0u) << "all chunks were of one slot";
+  EXPECT_GT(totals.warnings, 0u);
   EXPECT_GT(totals.waits, 0u);
 }
 
@@ -68,8 +78,8 @@ class CaughtByRandomOperations : public testing::TestWithParam<Lie> {};
 
 TEST_P(CaughtByRandomOperations, AnAllocatorThatMovesMemoryUnderWork) {
   SeededChoices choices(1);
-  const RandomOperations::Shape shape = RandomOperations::Draw(choices);
-  absl::StatusOr<std::unique_ptr<StressDevice>> device = RandomOperations::OpenDevice(shape);
+  const RandomShape shape = RandomShape::Draw(choices);
+  absl::StatusOr<std::unique_ptr<StressDevice>> device = shape.OpenDevice();
   ASSERT_TRUE(device.ok()) << device.status();
   sim::Simulator& simulator = (*device)->simulator();
   absl::StatusOr<std::unique_ptr<Allocator>> allocator =
