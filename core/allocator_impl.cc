@@ -100,14 +100,21 @@ StreamHeap& Allocator::Impl::HeapFor(const Request& request) {
   return request.pool->Add(streams_.FindOrAdd(request.stream));
 }
 
+// A device that once refused to create is shared with others, who can take what the limit leaves.
+int Allocator::Impl::ClassOf(const Request& request) const {
+  const ChunkPool& chunks = supply_.pool();
+  const bool plentiful = supply_.refusals() == 0 && IsPlentiful(chunks.bytes(), chunks.bytes_left());
+  return SizeClassOf(request.rounded, plentiful);
+}
+
 SegmentSet& Allocator::Impl::SetFor(const Request& request) {
-  return HeapFor(request).set(request.pool->options().deterministic ? 0 : SizeClassOf(request.rounded));
+  return HeapFor(request).set(request.pool->options().deterministic ? 0 : ClassOf(request));
 }
 
 Block* Allocator::Impl::TakeAtHand(const Request& request) {
   StreamHeap& heap = HeapFor(request);
   if (FixedPlacement* placement = heap.placement()) return placement->TakeMapped(request.rounded);
-  Block* block = heap.set(SizeClassOf(request.rounded)).free_index.BestFit(request.rounded);
+  Block* block = heap.set(ClassOf(request)).free_index.BestFit(request.rounded);
   if (block != nullptr) block->segment->Take(block, block->begin, request.rounded);
   return block;
 }

@@ -121,6 +121,7 @@ class Allocator::Impl {
   StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A block that memory at hand holds, taken; null if there is none. No driver call.
   Block* TakeAtHand(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int ClassOf(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -136,7 +136,7 @@ absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
 
 absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
   if (policy_ == Growth::kFrugal || supply_.refused()) return Move(plan, SelectFitting(plan, 1, kAny, attempt));
-  const Bytes free_up_to = peak_in_use_ + peak_in_use_ / 100 * kFreePercent;
+  const Bytes free_up_to = peak_in_use_ + (supply_.pool().bytes() + supply_.pool().bytes_left()) / kFreeOfLimit;
   if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
     return absl::OkStatus();
   }

@@ -85,8 +85,8 @@ class Grower {
 
  private:
   static constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
-  // Balanced growth creates freely up to this much above the peak in use, in percent.
-  static constexpr uint64_t kFreePercent = 5;
+  // Balanced growth creates freely up to the peak in use and this part of the limit.
+  static constexpr uint64_t kFreeOfLimit = 128;
 
   // What one attempt knows.
   struct Attempt {

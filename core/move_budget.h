@@ -24,8 +24,8 @@ class MoveBudget {
   static constexpr uint64_t kCreatePerMiB = 140;
   // Unmapping a chunk in one place, mapping it and making it accessible in another. Neighbours rarely move together.
   static constexpr uint64_t kMove = 70'000;
-  // What chunks of some 6 MiB cost, or 2.5 times what the 20 MiB handles of PyTorch's expandable segments do.
-  static constexpr uint64_t kPerMiB = 9'000;
+  // What chunks of some 7 MiB cost, or 2.7 times what the 20 MiB handles of PyTorch's expandable segments do.
+  static constexpr uint64_t kPerMiB = 7'000;
 
   void Created(Bytes size) {
     created_ += size;

@@ -112,8 +112,7 @@ absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& 
 
 uint64_t Allocator::Impl::LargestChunkFor(const Request& request) const {
   if (options_.chunk_size) return 1;
-  return LargestChunk(SizeClassOf(request.rounded), supply_.pool().bytes(), supply_.pool().bytes_left(),
-                      supply_.smallest());
+  return LargestChunk(request.rounded, supply_.pool().bytes(), supply_.pool().bytes_left(), supply_.smallest());
 }
 
 absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {

@@ -11,26 +11,41 @@
 
 namespace expanse {
 
-// Blocks of a class are packed together, apart from those of other classes: small blocks, which live long or come and
-// go often, then do not split the ranges that large ones need. Chunks move between classes as they do between streams.
-inline constexpr int kSizeClassCount = 2;
+// Blocks of a class are packed together, apart from those of other classes. Small blocks, which live long or come and
+// go often, are always apart, so that they do not split the ranges that large ones need. Chunks move between classes as
+// they do between streams.
+//
+// Large blocks share one class while memory is plentiful: what is free in one place then serves all of them, and less
+// is held. Once memory is nearly full, the largest are kept apart from the rest: blocks that are alike leave fewer
+// chunks in partial use, which decides how much is needed at least. docs/design.md has the measurements.
+inline constexpr int kSizeClassCount = 3;
+inline constexpr Bytes kLargestSmallBlock = MiB(1);
+inline constexpr Bytes kLargestMediumBlock = MiB(64);
+
+// Memory is plentiful while more than this part of the limit is neither held nor used otherwise.
+inline constexpr uint64_t kPlentifulPart = 8;
+[[nodiscard]] constexpr bool IsPlentiful(Bytes held, Bytes left) { return left > (held + left) / kPlentifulPart; }
 
 // The class of a request of `size` bytes, from 0 to kSizeClassCount - 1. O(1).
-[[nodiscard]] constexpr int SizeClassOf(Bytes size) { return size <= MiB(1) ? 0 : 1; }
+[[nodiscard]] constexpr int SizeClassOf(Bytes size, bool plentiful) {
+  if (size <= kLargestSmallBlock) return 0;
+  return plentiful || size <= kLargestMediumBlock ? 1 : 2;
+}
 
 // A large chunk costs the driver hardly more than a small one, but while any part of it is used, what is free in it
-// serves nobody elsewhere. So no chunk that is created for large blocks is more than this part of what is held already,
-// nor more than this part of what the limit leaves: memory that is nearly full is made of small chunks. docs/design.md
-// has the measurements.
+// serves nobody elsewhere. So a chunk that is created for a large block is no more than one of the first two parts of
+// what is held already and of the block, and no more than the third of what the limit leaves: memory that is nearly
+// full is made of small chunks. docs/design.md has the measurements.
 inline constexpr uint64_t kChunksOfHeld = 32;
-inline constexpr uint64_t kChunksOfLeft = 8192;
+inline constexpr uint64_t kChunksOfBlock = 4;
+inline constexpr uint64_t kChunksOfLeft = 3072;
 inline constexpr uint64_t kLargestChunkSlots = 16;
 
-// How many slots a chunk that is created for the class may cover, a power of two. O(1).
-[[nodiscard]] constexpr uint64_t LargestChunk(int size_class, Bytes held, Bytes left, Bytes slot_size) {
-  if (size_class == 0) return 1;
-  const uint64_t slots = std::min(held / slot_size / kChunksOfHeld, left / slot_size / kChunksOfLeft);
-  return absl::bit_floor(std::clamp<uint64_t>(slots, 1, kLargestChunkSlots));
+// How many slots a chunk that is created for a block may cover, a power of two. O(1).
+[[nodiscard]] constexpr uint64_t LargestChunk(Bytes block, Bytes held, Bytes left, Bytes slot_size) {
+  if (block <= kLargestSmallBlock) return 1;
+  const Bytes large = std::min(std::max(held / kChunksOfHeld, block / kChunksOfBlock), left / kChunksOfLeft);
+  return absl::bit_floor(std::clamp<uint64_t>(large / slot_size, 1, kLargestChunkSlots));
 }
 
 }  // namespace expanse

@@ -30,7 +30,7 @@ struct RungCounts {
   uint64_t collected = 0;        // blocks that other streams had finished with became free memory again
   uint64_t moved = 0;            // idle chunks were unmapped, to be mapped where memory is wanted
   uint64_t created = 0;          // chunks were created
-  uint64_t other_class = 0;      // a free block of the stream's other size class served the request
+  uint64_t other_class = 0;      // a free block of another of the stream's size classes served the request
   uint64_t others_asked = 0;     // other allocators of the process were asked for idle memory
   uint64_t callbacks_asked = 0;  // the program's callbacks were asked to free memory
   uint64_t waited = 0;           // queued work that held memory back was waited for

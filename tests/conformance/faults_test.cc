@@ -57,6 +57,7 @@ class FaultsConformance : public ConformanceTest {
   // Fails the n-th call after creation; returns whether the scenario came as far as that.
   bool RunWithFault(uint64_t n) {
     const StreamHandle other = device_->NewStream();
+    device_->Synchronize();  // on `late`, what the round before gave back is away until then
     Create();
     const uint64_t before = simulator()->FailableCalls();
     simulator()->FailNthCallOfAny(n, injected_);
