@@ -16,6 +16,9 @@ namespace expanse {
 
 ChunkPool::ChunkPool(const Device& device, const ChunkPoolOptions& options) : device_(device), options_(options) {}
 
+// One call a chunk, although the driver takes runs of neighbours: neighbours may lie in two reservations, which the
+// pool does not know and no source says that a call may span, and what is refused here stays mapped for good. The
+// driver's time goes by mappings, not by calls.
 ChunkPool::~ChunkPool() {
   const Driver& driver = device_.driver();
   for (const Slot& slot : slots_) {
@@ -35,18 +38,6 @@ absl::Status ChunkPool::Create(ChunkCount count, Bytes size) {
     return status;
   }
   return absl::OkStatus();
-}
-
-ChunkProgress ChunkPool::CreateUpTo(ChunkCount count, Bytes size) {
-  ChunkProgress progress;
-  while (progress.chunks < count) {
-    progress.status = CheckRoom(ChunkCount(1), size);
-    if (progress.status.ok()) progress.status = CreateOne(size);
-    if (!progress.status.ok()) return progress;
-    progress.chunks += ChunkCount(1);
-    progress.bytes += size;
-  }
-  return progress;
 }
 
 ChunkProgress ChunkPool::ReleaseSpare(Bytes wanted) {

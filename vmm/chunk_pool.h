@@ -78,8 +78,6 @@ class ChunkPool {
   // those that this call created are released again. One driver call a chunk.
   // RESOURCE_EXHAUSTED names the limit or what the driver refused; the limits are checked before any driver call.
   [[nodiscard]] absl::Status Create(ChunkCount count, Bytes size);
-  // The same, but stops at the first limit or refusal and keeps what it has got by then.
-  [[nodiscard]] ChunkProgress CreateUpTo(ChunkCount count, Bytes size);
   // Releases a spare chunk. One driver call; after a refusal it is quarantined.
   [[nodiscard]] absl::Status Release(ChunkId id);
   // Releases spare chunks, the largest first, until at least `wanted` bytes are released or none is left; running out

@@ -64,16 +64,13 @@ TEST_F(ChunkPoolTest, CreationIsAllOrNothing) {
   EXPECT_EQ(pool->released(), ChunkCount(2));
 }
 
-TEST_F(ChunkPoolTest, CreateUpToKeepsWhatItGot) {
+TEST_F(ChunkPoolTest, WhatTheDriverRefusesIsNamed) {
   auto pool = MakePool();
-  const uint64_t fits = kTestDeviceMemory / kGranule;
-  const ChunkProgress progress = pool->CreateUpTo(ChunkCount(fits + 5), kGranule);
+  const absl::Status status = pool->Create(ChunkCount(kTestDeviceMemory / kGranule + 1), kGranule);
   Check(*pool);
-  EXPECT_TRUE(absl::IsResourceExhausted(progress.status)) << progress.status;
-  EXPECT_THAT(std::string(progress.status.message()), HasSubstr("cuMemCreate"));
-  EXPECT_EQ(progress.chunks, ChunkCount(fits));
-  EXPECT_EQ(progress.bytes, kTestDeviceMemory);
-  EXPECT_EQ(pool->chunks(), ChunkCount(fits));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cuMemCreate"));
+  EXPECT_EQ(pool->chunks(), ChunkCount(0));
 }
 
 TEST_F(ChunkPoolTest, LimitsAreCheckedBeforeAnyDriverCall) {
@@ -90,9 +87,7 @@ TEST_F(ChunkPoolTest, LimitsAreCheckedBeforeAnyDriverCall) {
   EXPECT_TRUE(absl::IsResourceExhausted(pool->Create(ChunkCount(uint64_t{1} << 62), kGranule)));
   EXPECT_EQ(Calls(EntryPoint::mem_create), 0u);
 
-  const ChunkProgress progress = pool->CreateUpTo(ChunkCount(9), kGranule);
-  EXPECT_EQ(progress.chunks, ChunkCount(3));
-  EXPECT_TRUE(absl::IsResourceExhausted(progress.status));
+  EXPECT_TRUE(pool->Create(ChunkCount(3), kGranule).ok());
   EXPECT_EQ(pool->bytes_left(), kGranule);
   EXPECT_EQ(pool->chunks_left(), ChunkCount(0));
   Check(*pool);
@@ -114,7 +109,6 @@ TEST_F(ChunkPoolTest, SizeOffTheGranularityIsInvalid) {
   auto pool = MakePool();
   EXPECT_TRUE(absl::IsInvalidArgument(pool->Create(ChunkCount(1), kGranule + KiB(4))));
   EXPECT_TRUE(absl::IsInvalidArgument(pool->Create(ChunkCount(1), Bytes(0))));
-  EXPECT_TRUE(absl::IsInvalidArgument(pool->CreateUpTo(ChunkCount(1), KiB(4)).status));
 }
 
 TEST_F(ChunkPoolTest, ReleaseTakesTheLargestFirstAndStopsWhenEnough) {

@@ -148,11 +148,11 @@ bool DriverState::Unmap(AddressRange range) {
 }
 
 void DriverState::NoticeUnmap(AddressRange range) {
-  if (const std::optional<PendingWork> pending = timeline.PendingOn(range)) {
+  for (const PendingWork& pending : timeline.PendingOn(range)) {
     Report(Hazard::Kind::kUnmapUnderWork, absl::StrCat(ToString(range), " was unmapped at ", timeline.now().count(),
-                                                       " ns under ", pending->ToString()));
+                                                       " ns under ", pending.ToString()));
     // Whatever runs on the range from now on faults; the device that owns the memory stands for the one that runs it.
-    mappings.ForEachIn(pending->range, [&](const Mapping& mapping) {
+    mappings.ForEachIn(pending.range, [&](const Mapping& mapping) {
       const DeviceOrdinal owner = mapping.allocation->device;
       if (contexts.IsLive(owner)) contexts.MakeSticky(owner, abi::kIllegalAddress);
     });

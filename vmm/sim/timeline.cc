@@ -267,15 +267,16 @@ void Timeline::NotePending(const AddressRange& range, const Use& use) {
   sweep_pending_at_ = std::max(kSmallPending, 2 * pending_.size());
 }
 
-std::optional<PendingWork> Timeline::PendingOn(AddressRange range) const {
-  std::optional<PendingWork> latest;
+std::vector<PendingWork> Timeline::PendingOn(AddressRange range) const {
+  std::vector<PendingWork> found;
   pending_.ForEach(range.begin.value(), range.end().value(), [&](uint64_t begin, uint64_t end, const Use& use) {
-    if (use.end > now_ && (!latest || use.end > latest->end)) {
-      latest = PendingWork{use.work, use.end, AddressRange{DeviceAddress(begin), Bytes(end - begin)}};
+    const auto is_it = [&use](const PendingWork& pending) { return pending.work == use.work; };
+    if (use.end > now_ && std::none_of(found.begin(), found.end(), is_it)) {
+      found.push_back(PendingWork{use.work, use.end, AddressRange{DeviceAddress(begin), Bytes(end - begin)}});
     }
     return true;
   });
-  return latest;
+  return found;
 }
 
 void Timeline::ForgetRange(AddressRange range) { pending_.Erase(range.begin.value(), range.end().value()); }

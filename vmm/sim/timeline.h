@@ -140,9 +140,10 @@ class Timeline {
   // The same for work that ends at `end`, or as soon as it starts if that is later.
   QueuedWork EnqueueUntil(StreamId stream, VirtualTime end, absl::Span<const WorkAccess> accesses, const char* what);
 
-  // The work on `range` that ends last, if it is not complete yet: unmapping the range now would pull memory from
-  // under it. O(log n + pieces met).
-  [[nodiscard]] std::optional<PendingWork> PendingOn(AddressRange range) const;
+  // The work on `range` that is not complete: unmapping the range now would pull memory from under it. Of several
+  // pieces of work on the same bytes it is the one that ends last. Each once, with the first bytes that it has for
+  // itself, in address order. O(log n + pieces met * work found).
+  [[nodiscard]] std::vector<PendingWork> PendingOn(AddressRange range) const;
   // The range was unmapped: nothing is pending on these addresses any more.
   void ForgetRange(AddressRange range);
   // The physical memory is gone: nothing can race on it any more.

@@ -1,6 +1,7 @@
 // The clock, waits and queries, handles, and what unmapping meets.
 
 #include <chrono>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,6 +12,8 @@ namespace {
 
 using std::chrono::microseconds;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST_F(TimelineTest, SynchronizingAContextAgainWaitsForWhatItsStreamsWereToldToAwaitSince) {
   const auto other = reinterpret_cast<abi::Context>(0x20);
@@ -142,7 +145,7 @@ TEST_F(TimelineTest, ADestroyedStreamFinishesItsWork) {
   Write(Find(stream));
   ASSERT_TRUE(timeline_.DestroyStream(stream));
   EXPECT_FALSE(timeline_.Idle());
-  EXPECT_TRUE(timeline_.PendingOn(kRange).has_value());
+  EXPECT_THAT(timeline_.PendingOn(kRange), SizeIs(1));
   EXPECT_EQ(timeline_.SynchronizeContext(context_), microseconds(10));
   EXPECT_TRUE(Write(NonBlocking()).races.empty());
 }
@@ -172,28 +175,45 @@ TEST_F(TimelineTest, ARemovedContextTakesItsStreamsAndEventsAlong) {
 }
 
 TEST_F(TimelineTest, WorkIsPendingOnItsRangeUntilItCompletes) {
-  EXPECT_EQ(timeline_.PendingOn(kRange), std::nullopt);
+  EXPECT_THAT(timeline_.PendingOn(kRange), IsEmpty());
   Read(NonBlocking());
   const AddressRange last_byte{kRange.end() - Bytes(1), Bytes(1)};
-  EXPECT_TRUE(timeline_.PendingOn(last_byte).has_value());
-  EXPECT_EQ(timeline_.PendingOn(AddressRange{kRange.end(), MiB(1)}), std::nullopt);
-  EXPECT_EQ(timeline_.PendingOn(AddressRange{kRange.begin - MiB(1), MiB(1)}), std::nullopt);
+  EXPECT_THAT(timeline_.PendingOn(last_byte), SizeIs(1));
+  EXPECT_THAT(timeline_.PendingOn(AddressRange{kRange.end(), MiB(1)}), IsEmpty());
+  EXPECT_THAT(timeline_.PendingOn(AddressRange{kRange.begin - MiB(1), MiB(1)}), IsEmpty());
   timeline_.Advance(microseconds(9));
-  EXPECT_TRUE(timeline_.PendingOn(kRange).has_value());
+  EXPECT_THAT(timeline_.PendingOn(kRange), SizeIs(1));
   timeline_.Advance(microseconds(1));
-  EXPECT_EQ(timeline_.PendingOn(kRange), std::nullopt);
+  EXPECT_THAT(timeline_.PendingOn(kRange), IsEmpty());
 }
 
-TEST_F(TimelineTest, TheLastWorkToEndIsNamed) {
+TEST_F(TimelineTest, OfWorkOnTheSameBytesTheLastToEndIsNamed) {
   const StreamId slow = NonBlocking();
   const WorkAccess access{kRange, false, {}};
   timeline_.EnqueueUntil(slow, microseconds(70), {&access, 1}, "slow");
   timeline_.EnqueueUntil(NonBlocking(), microseconds(30), {&access, 1}, "fast");
-  const std::optional<PendingWork> pending = timeline_.PendingOn(kRange);
-  ASSERT_TRUE(pending.has_value());
-  EXPECT_EQ(pending->work.stream, slow);
-  EXPECT_THAT(pending->ToString(), HasSubstr("work 1 (slow)"));
-  EXPECT_THAT(pending->ToString(), HasSubstr("until 70000 ns"));
+  const std::vector<PendingWork> pending = timeline_.PendingOn(kRange);
+  ASSERT_THAT(pending, SizeIs(1));
+  EXPECT_EQ(pending[0].work.stream, slow);
+  EXPECT_THAT(pending[0].ToString(), HasSubstr("work 1 (slow)"));
+  EXPECT_THAT(pending[0].ToString(), HasSubstr("until 70000 ns"));
+}
+
+TEST_F(TimelineTest, AllWorkOnPartsOfARangeIsNamed) {
+  const auto enqueue = [this](Bytes offset, Bytes size, microseconds end, const char* what) {
+    const WorkAccess access{{kRange.begin + offset, size}, true, {}};
+    timeline_.EnqueueUntil(NonBlocking(), end, {&access, 1}, what);
+  };
+  enqueue(KiB(64), KiB(192), microseconds(30), "middle");
+  enqueue(KiB(128), KiB(64), microseconds(90), "late");  // splits the middle in two
+  enqueue(Bytes(0), KiB(64), microseconds(10), "early");
+  enqueue(KiB(512), KiB(64), microseconds(40), "last");
+  timeline_.Advance(microseconds(10));
+  const std::vector<PendingWork> pending = timeline_.PendingOn(kRange);
+  ASSERT_THAT(pending, SizeIs(3));
+  EXPECT_THAT(pending[0].ToString(), HasSubstr("(middle)"));
+  EXPECT_THAT(pending[1].ToString(), HasSubstr("(late)"));
+  EXPECT_THAT(pending[2].ToString(), HasSubstr("(last)"));
 }
 
 TEST_F(TimelineTest, AStreamWaitDoesNotMakeUnmappingSafe) {
@@ -203,14 +223,14 @@ TEST_F(TimelineTest, AStreamWaitDoesNotMakeUnmappingSafe) {
   Write(first);
   timeline_.Record(event, first);
   timeline_.Wait(second, event);
-  EXPECT_TRUE(timeline_.PendingOn(kRange).has_value());
+  EXPECT_THAT(timeline_.PendingOn(kRange), SizeIs(1));
 }
 
 TEST_F(TimelineTest, ForgottenRangesHaveNothingPending) {
   Write(NonBlocking());
   timeline_.ForgetRange(AddressRange{kRange.begin, MiB(1)});
-  EXPECT_EQ(timeline_.PendingOn(AddressRange{kRange.begin, MiB(1)}), std::nullopt);
-  EXPECT_TRUE(timeline_.PendingOn(kRange).has_value());
+  EXPECT_THAT(timeline_.PendingOn(AddressRange{kRange.begin, MiB(1)}), IsEmpty());
+  EXPECT_THAT(timeline_.PendingOn(kRange), SizeIs(1));
 }
 
 }  // namespace
