@@ -105,14 +105,6 @@ class AllocatorDeterministic : public AllocatorTest {
     }
     return places;
   }
-  void OrderAfter(StreamHandle later, StreamHandle earlier) {
-    const Driver& driver = sim_->driver();
-    abi::Event event = nullptr;
-    ASSERT_EQ(driver.event_create(&event, abi::kEventDisableTiming), abi::kSuccess);
-    ASSERT_EQ(driver.event_record(event, static_cast<abi::Stream>(earlier.raw())), abi::kSuccess);
-    ASSERT_EQ(driver.stream_wait_event(static_cast<abi::Stream>(later.raw()), event, 0), abi::kSuccess);
-    ASSERT_EQ(driver.event_destroy(event), abi::kSuccess);
-  }
 };
 
 // What others do to an allocator: requests in the default pool that leave little memory, trims, and time that passes.

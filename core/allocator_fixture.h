@@ -102,6 +102,16 @@ class AllocatorTest : public ::testing::Test {
   void Launch(StreamHandle stream, std::chrono::microseconds duration, DeviceAddress address, Bytes size) {
     EXPECT_EQ(sim_->Launch(stream, duration, {sim::Access{{address, size}, true}}), abi::kSuccess);
   }
+  // What `later` is given from now on comes after what `earlier` was given so far.
+  void OrderAfter(StreamHandle later, StreamHandle earlier) {
+    if (later == earlier) return;
+    const Driver& driver = sim_->driver();
+    abi::Event event = nullptr;
+    ASSERT_EQ(driver.event_create(&event, abi::kEventDisableTiming), abi::kSuccess);
+    ASSERT_EQ(driver.event_record(event, static_cast<abi::Stream>(earlier.raw())), abi::kSuccess);
+    ASSERT_EQ(driver.stream_wait_event(static_cast<abi::Stream>(later.raw()), event, 0), abi::kSuccess);
+    ASSERT_EQ(driver.event_destroy(event), abi::kSuccess);
+  }
   uint64_t DriverCalls() const { return sim_->counters().TotalCalls(); }
   uint64_t Calls(EntryPoint entry_point) const { return sim_->counters().calls[static_cast<int>(entry_point)]; }
   Stats stats() const { return allocator_->GetStats(); }

@@ -200,16 +200,6 @@ class RandomTenants : public AllocatorTest, public ::testing::WithParamInterface
     ASSERT_EQ(at, range.end());
   }
 
-  void OrderAfter(StreamHandle later, StreamHandle earlier) {
-    if (later == earlier) return;
-    const Driver& driver = sim_->driver();
-    abi::Event event = nullptr;
-    ASSERT_EQ(driver.event_create(&event, abi::kEventDisableTiming), abi::kSuccess);
-    ASSERT_EQ(driver.event_record(event, static_cast<abi::Stream>(earlier.raw())), abi::kSuccess);
-    ASSERT_EQ(driver.stream_wait_event(static_cast<abi::Stream>(later.raw()), event, 0), abi::kSuccess);
-    ASSERT_EQ(driver.event_destroy(event), abi::kSuccess);
-  }
-
   // Its blocks live on; their last work is ordered before what another stream does next.
   void ReplaceStream() {
     const StreamHandle old = streams_[Pick(streams_.size())];

@@ -142,15 +142,6 @@ class RandomProgram : public AllocatorTest, public ::testing::WithParamInterface
     ASSERT_EQ(allocator_->Free(address).code(), absl::StatusCode::kInvalidArgument);
   }
 
-  void OrderAfter(StreamHandle later, StreamHandle earlier) {
-    const Driver& driver = sim_->driver();
-    abi::Event event = nullptr;
-    ASSERT_EQ(driver.event_create(&event, abi::kEventDisableTiming), abi::kSuccess);
-    ASSERT_EQ(driver.event_record(event, static_cast<abi::Stream>(earlier.raw())), abi::kSuccess);
-    ASSERT_EQ(driver.stream_wait_event(static_cast<abi::Stream>(later.raw()), event, 0), abi::kSuccess);
-    ASSERT_EQ(driver.event_destroy(event), abi::kSuccess);
-  }
-
   // Destroys a stream, waiting for it first in half of the cases. Its blocks live on. The next stream most likely gets
   // the same handle.
   void ReplaceStream() {
