@@ -21,6 +21,10 @@ absl::Status Validate(const AllocatorOptions& options, const Device& device, Byt
         "chunk_size is ", ToString(chunk_size), ", expected a multiple of the device's granularity of ",
         ToString(device.granularity()), " that its memory of ", ToString(device.total_memory()), " holds"));
   }
+  if (options.trim_after && options.trim_after->count() <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("trim_after is ", options.trim_after->count(), " ns, expected more than 0, or none"));
+  }
   if (options.limit && options.limit_fraction) {
     return absl::InvalidArgumentError(absl::StrCat("limit is ", ToString(*options.limit), " and limit_fraction is ",
                                                    *options.limit_fraction, ", expected one of them at most"));
@@ -102,9 +106,14 @@ absl::Status Allocator::OnStreamDestroyed(StreamHandle stream) {
   return impl_->OnStreamDestroyed(stream);
 }
 
-absl::StatusOr<Bytes> Allocator::Trim(Bytes target) {
+absl::StatusOr<Bytes> Allocator::Trim(Bytes target, TrimMode mode) {
   if (impl_->forked()) return Forked();
-  return impl_->Trim(target);
+  return impl_->Trim(target, mode);
+}
+
+absl::StatusOr<Bytes> Allocator::TrimUnused() {
+  if (impl_->forked()) return Forked();
+  return impl_->TrimUnused();
 }
 
 absl::StatusOr<PoolId> Allocator::CreatePool(const PoolOptions& options) {

@@ -92,11 +92,25 @@ class Allocator {
   // and what was freed by then waits until the context was synchronised. Older drivers do not even tell that.
   absl::Status OnStreamDestroyed(StreamHandle stream);
 
-  // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle, least
-  // recently freed first. Never waits for queued work: memory that it may still use is left. Returns the bytes
-  // released, or what the driver refused; what was released by then stays released. One driver call a chunk, one a run
-  // of neighbours, and an event for each stream that was not known to be done.
-  [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target);
+  // Gives idle memory back to the device until at most `target` bytes are reserved, or nothing more is idle: first what
+  // is mapped nowhere, then the least recently freed. With kNoWait it never waits for queued work: memory that it may
+  // still use is left. With kWait the work that holds memory back is waited for, oldest first and with no lock held,
+  // until the target is reached or there is none left; and, for memory of a destroyed stream whose last event could not
+  // be recorded, the whole context. Such waits count as `waits`. Returns the bytes that this call released, or what
+  // the driver refused; what was released by then stays released. One driver call a chunk, one a run of neighbours, and
+  // an event for each stream that was not known to be done.
+  [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target, TrimMode mode = TrimMode::kNoWait);
+
+  // With AllocatorOptions::trim_after, gives back what nothing has needed for that long, as Trim with kNoWait gives
+  // memory back, and returns the bytes released or what the driver refused. Memory is needed when a request is served
+  // with any byte of its chunk. What another stream used last counts from when that stream was found to be done.
+  //
+  // Allocate and Free look as well, at one reading of the clock each, and pass over what the driver refuses, which the
+  // next look finds again. They give memory back at most once in an eighth of `trim_after`: never earlier than it,
+  // and in the first call after five quarters of it unless the device is not known to be done with the memory by then.
+  // Nothing runs by itself: a program that may go without either call for long calls this instead, as from a timer.
+  // FAILED_PRECONDITION without `trim_after`. Never waits.
+  [[nodiscard]] absl::StatusOr<Bytes> TrimUnused();
 
   // Makes a pool. INVALID_ARGUMENT for a limit that is smaller than a chunk. Makes no driver call: addresses and memory
   // are taken when they are asked for. O(1).

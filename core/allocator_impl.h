@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/address_space.h"
+#include "core/age_log.h"
 #include "core/allocator.h"
 #include "core/block.h"
 #include "core/chunk_supply.h"
@@ -65,7 +66,8 @@ class Allocator::Impl {
   absl::Status Free(DeviceAddress address, std::optional<StreamHandle> stream);
   absl::Status RecordUse(DeviceAddress address, StreamHandle stream);
   absl::Status OnStreamDestroyed(StreamHandle stream);
-  absl::StatusOr<Bytes> Trim(Bytes target);
+  absl::StatusOr<Bytes> Trim(Bytes target, TrimMode mode);
+  absl::StatusOr<Bytes> TrimUnused();
   absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);
   absl::StatusOr<PoolStats> GetPoolStats(PoolId id) const;
   absl::StatusOr<Bytes> TrimPool(PoolId id, Bytes target);
@@ -179,8 +181,14 @@ class Allocator::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- give_back.cc
-  // Gives idle memory back until at most `target` bytes are held, without waiting.
-  absl::Status TrimTo(Bytes target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives idle memory back until at most `target` bytes are held, without waiting. What was released.
+  ChunkProgress TrimTo(Bytes target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives up to `wanted` bytes of chunks back that fell idle in the free `freed_until` or earlier; adds them to
+  // `trimmed`.
+  void GiveBackIdle(Bytes wanted, uint64_t freed_until, ChunkProgress& trimmed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether memory may have become old, with trim_after.
+  bool NoteAge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  ChunkProgress GiveBackOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<Device> device_;
   const AllocatorOptions options_;
@@ -218,6 +226,7 @@ class Allocator::Impl {
   Stats counts_ ABSL_GUARDED_BY(mu_);
   std::optional<Bytes> limit_ ABSL_GUARDED_BY(mu_);  // as the program set it
   SoftLimit soft_limit_ ABSL_GUARDED_BY(mu_);
+  std::optional<AgeLog> age_log_ ABSL_GUARDED_BY(mu_);  // none: memory may be idle for ever
   OomCallbacks callbacks_;
   // The rest of the list of KeepForever.
   Impl* next_kept_ = nullptr;

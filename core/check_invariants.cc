@@ -62,6 +62,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(recorder_.CheckInvariants());
   status.Update(addresses_.CheckInvariants());
   status.Update(pins_.CheckInvariants());
+  if (age_log_) status.Update(age_log_->CheckInvariants());
   SegmentSums all;
   const ChunkPool& pool = supply_.pool();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());

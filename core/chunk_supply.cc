@@ -24,16 +24,37 @@ uint64_t ChunkSupply::Creatable() const {
   return std::min({pool_.bytes_left() / smallest_, pool_.chunks_left().count(), budget_.left()});
 }
 
+uint64_t ChunkSupply::LikelyCreatable(uint64_t count, uint64_t chunks) {
+  if (count == 0 || (chunks <= kCreatedUnasked && !asks_first_)) return count;
+  const Device& device = pool_.device();
+  const absl::StatusOr<MemoryInfo> info = device.GetMemoryInfo();
+  const Bytes wanted = smallest_ * count;
+  if (info.ok() && info->free >= wanted) asks_first_ = false;
+  if (!info.ok() || info->free >= wanted) return count;
+  absl::StatusOr<Chunk> all = Chunk::Create(device.driver(), device.ordinal(), wanted, pool_.kind());
+  if (all.ok()) {
+    NoteReleasedByOthers();  // as the chunk is released here
+    return count;
+  }
+  if (!absl::IsResourceExhausted(all.status())) return count;
+  NoteRefused(info->free / smallest_);
+  return left_at_refusal_;
+}
+
+void ChunkSupply::NoteRefused(uint64_t left) {
+  refusal_age_ = kRefusalAge;
+  asks_first_ = true;
+  left_at_refusal_ = left;
+  ++refusals_;
+}
+
 absl::Status ChunkSupply::Create(Bytes size) {
   if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
   const bool allowed = size <= pool_.bytes_left() && !pool_.chunks_left().is_zero();
   const absl::Status status = pool_.Create(ChunkCount(1), size);
   if (!status.ok()) budget_.Give(1);
   if (status.ok()) refusal_age_ = 0;
-  if (allowed && size == smallest_ && absl::IsResourceExhausted(status)) {
-    refusal_age_ = kRefusalAge;
-    ++refusals_;
-  }
+  if (allowed && size == smallest_ && absl::IsResourceExhausted(status)) NoteRefused(0);
   return status;
 }
 

@@ -37,6 +37,13 @@ class ChunkSupply {
   void set_limit(Bytes limit) { pool_.set_limit(limit); }
   // How many chunks of the smallest size limit and budget still allow; the device may have fewer.
   [[nodiscard]] uint64_t Creatable() const;
+  // How many of `count` slots, no more than Creatable, the device is likely to give in so many chunks. Where many are
+  // wanted, or the device has refused since it last had enough, the driver is asked what is free. What it says is only
+  // believed if the device then refuses to give all at once, in one chunk of that size: drivers may count too little as
+  // free, but so nobody creates hundreds of chunks only to release them again. At most five driver calls.
+  [[nodiscard]] uint64_t LikelyCreatable(uint64_t count, uint64_t chunks);
+  // How many slots the device was likely to give when it refused last.
+  [[nodiscard]] uint64_t left_at_refusal() const { return left_at_refusal_; }
   // Creates one spare chunk. One driver call. RESOURCE_EXHAUSTED names the limit or what the driver refused.
   [[nodiscard]] absl::Status Create(Bytes size);
   // Releases spare chunks, the largest first, until `wanted` bytes are released or none is left. One driver call each.
@@ -76,6 +83,10 @@ class ChunkSupply {
   [[nodiscard]] absl::Status CheckInvariants() const { return pool_.CheckInvariants(); }
 
  private:
+  void NoteRefused(uint64_t left);
+
+  // More chunks than this are not created before the driver was asked what is free, at a twentieth of what they cost.
+  static constexpr uint64_t kCreatedUnasked = 32;
   // A device that was full when asked is asked again after this many growths at the latest: another process may have
   // given memory back. Low enough to notice within a training step, high enough that asking costs little.
   static constexpr int kRefusalAge = 64;
@@ -85,6 +96,8 @@ class ChunkSupply {
   ChunkPool pool_;
   int refusal_age_ = 0;
   uint64_t refusals_ = 0;
+  uint64_t left_at_refusal_ = 0;
+  bool asks_first_ = false;
   uint64_t releases_by_others_ = 0;
   uint64_t releases_at_sync_ = 0;
 };

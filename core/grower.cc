@@ -105,7 +105,9 @@ absl::Status Grower::PoolIsFull(const PoolState& pool, uint64_t missing) {
 absl::Status Grower::Gather(FillPlan& plan, const Attempt& attempt) {
   const uint64_t moved_before = moved_;
   UseSpare(plan);
-  absl::Status status = CheckEnough(plan, supply_.Creatable(), attempt);
+  const uint64_t allowed = std::min(plan.missing(), supply_.Creatable());
+  const uint64_t creatable = supply_.LikelyCreatable(allowed, allowed / attempt.largest_chunk);
+  absl::Status status = CheckEnough(plan, creatable, attempt);
   if (status.ok()) status = MoveUnforced(plan, attempt);
   if (status.ok()) status = Create(plan, attempt.largest_chunk, plan.missing());
   if (status.ok() && plan.missing() > 0) {
@@ -191,9 +193,11 @@ absl::Status Grower::Move(FillPlan& plan, absl::Span<const SlotRun> victims) {
 absl::Status Grower::BreakUp(FillPlan& plan, uint64_t largest) {
   for (uint64_t size = 1; plan.missing() > 0 && UnplannedSpare(plan) > 0; size *= 2) {
     while (plan.missing() > 0 && supply_.spare(SizeOf(size)) > plan.planned(size)) {
+      const uint64_t missing_before = plan.missing();
       absl::Status status = supply_.ReleaseOne(SizeOf(size));
       if (status.ok()) status = Create(plan, largest, size);
-      if (!status.ok()) return status;
+      // A device that does not give back what it was given would get everything that is spare.
+      if (!status.ok() || plan.missing() == missing_before) return status;
     }
   }
   return absl::OkStatus();
@@ -226,6 +230,7 @@ std::vector<SlotRun> Grower::SelectFitting(FillPlan plan, uint64_t smallest, uin
 void Grower::ForEachMovable(const PoolState* pool, const Attempt& attempt,
                             absl::FunctionRef<bool(const SlotRun& chunk)> visit) const {
   idle_queue_.ForEach([&](const IdleExtent& extent, const SlotRun& chunk) {
+    if (extent.stamp > attempt.freed_until) return false;  // and so are all that follow
     const StreamHeap& heap = *chunk.segment->heap();
     if (pool != nullptr && &heap.pool() != pool) return true;
     if (!attempt.completion.IsComplete(*heap.stream(), extent.epoch)) return true;
@@ -309,8 +314,9 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const Fill
   return block;
 }
 
-ChunkProgress Grower::MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion) {
-  const Attempt attempt{SlotRun(), 1, completion};
+ChunkProgress Grower::MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion,
+                                uint64_t freed_until) {
+  const Attempt attempt{SlotRun(), 1, completion, freed_until};
   const uint64_t most_vetoes = vetoes_ + idle_queue_.idle_slots();
   ChunkProgress progress;
   uint64_t vetoes_before;

@@ -71,9 +71,11 @@ class Grower {
   [[nodiscard]] Bytes TakeCreatedForFailed() { return std::exchange(created_for_failed_, Bytes()); }
 
   // Unmaps idle chunks and makes them spare, until there are `wanted` bytes of them: least recently freed first, as far
-  // as the device is done with them; only those of one pool, unless it is null. One driver call per run of neighbours.
-  // Stops at the first refusal; how many there were by then.
-  [[nodiscard]] ChunkProgress MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion);
+  // as the device is done with them; only those of one pool, unless it is null, that fell idle no later than in the
+  // free `freed_until`. One driver call per run of neighbours. Stops at the first refusal; how many there were by then.
+  static constexpr uint64_t kLatest = std::numeric_limits<uint64_t>::max();
+  [[nodiscard]] ChunkProgress MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion,
+                                        uint64_t freed_until = kLatest);
 
   // Since it was made: chunks moved; slots mapped where a chunk had been moved or trimmed away before; growths that
   // moved chunks, and that created some.
@@ -93,6 +95,7 @@ class Grower {
     SlotRun own;             // the slots of the window
     uint64_t largest_chunk;  // in slots, that may be created
     CompletionCheck& completion;
+    uint64_t freed_until = kLatest;  // younger chunks are left
   };
 
   absl::StatusOr<Block*> GrowInto(const GrowthWindow& window, uint64_t largest_chunk, CompletionCheck& completion);

@@ -18,7 +18,7 @@ absl::Status Allocator::Impl::SetLimit(std::optional<Bytes> limit) {
   // What the device has in all is a limit too: a hopeless request then fails before anything is created for it.
   const Bytes total = device_->total_memory();
   supply_.set_limit(std::min(limit.value_or(total), total));
-  return limit ? TrimTo(*limit) : absl::OkStatus();
+  return limit ? TrimTo(*limit).status : absl::OkStatus();
 }
 
 absl::Status Allocator::Impl::SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback) {

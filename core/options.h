@@ -4,6 +4,7 @@
 #ifndef EXPANSE_CORE_OPTIONS_H_
 #define EXPANSE_CORE_OPTIONS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,6 +24,9 @@ enum class Growth {
 // request or call made it rise; may call every function of every allocator.
 using SoftLimitCallback = std::function<void(Bytes reserved, Bytes soft_limit)>;
 
+// Whether Trim may wait for queued work that holds memory back.
+enum class TrimMode { kNoWait, kWait };
+
 struct AllocatorOptions {
   DeviceOrdinal device;
   // Size of every chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity
@@ -36,6 +40,12 @@ struct AllocatorOptions {
   std::optional<Bytes> soft_limit;
   SoftLimitCallback on_soft_limit;
   Growth growth = Growth::kBalanced;
+  // Memory that nothing has needed for this long is given back to the device; see Allocator::TrimUnused for when.
+  // Positive. None: memory is kept until it is trimmed or another allocator of the process starves.
+  std::optional<std::chrono::nanoseconds> trim_after;
+  // The clock of `trim_after`, which does not go back: called under the allocator's lock, so it must not call it. None:
+  // std::chrono::steady_clock.
+  std::function<std::chrono::nanoseconds()> clock;
   // How many of the latest events the recorder keeps, at 32 bytes each; at most kMostRecordedEvents. See
   // Allocator::GetRecording.
   static constexpr uint64_t kMostRecordedEvents = uint64_t{1} << 30;

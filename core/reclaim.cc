@@ -171,7 +171,8 @@ bool Allocator::Impl::AskCallbacks(const Request& request, const absl::Status& f
 bool Allocator::Impl::CouldEverFit(const Request& request, const Climb& climb) const {
   const std::optional<Bytes>& limit = request.pool->options().limit;
   if (limit && request.pool->figures().allocated.current() + request.rounded > *limit) return false;
-  const uint64_t creatable = supply_.refusals() != climb.refusals_before() ? 0 : supply_.Creatable();
+  const bool refused = supply_.refusals() != climb.refusals_before();
+  const uint64_t creatable = std::min(refused ? supply_.left_at_refusal() : supply_.Creatable(), supply_.Creatable());
   const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
   return supply_.released_since_sync() ||
          creatable * supply_.smallest() + (supply_.pool().bytes() - in_use) >= request.rounded;
