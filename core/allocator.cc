@@ -67,8 +67,9 @@ absl::StatusOr<std::unique_ptr<Allocator>> Allocator::Create(const Driver& drive
 Allocator::Allocator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Allocator::~Allocator() {
-  // In a forked child there is nothing to give back, and no lock or driver call is safe. Where the driver will not say
-  // that work is over, memory that it may still use stays mapped until the process ends.
+  // In a forked child there is nothing to give back, no thread to end, and no lock or driver call is safe. Where the
+  // driver will not say that work is over, memory that it may still use stays mapped until the process ends.
+  if (!impl_->forked()) impl_->StopPrewarm();
   if (impl_->forked() || !impl_->Quiesce()) {
     Impl::KeepForever(std::move(impl_));
   } else {
@@ -114,6 +115,16 @@ absl::StatusOr<Bytes> Allocator::Trim(Bytes target, TrimMode mode) {
 absl::StatusOr<Bytes> Allocator::TrimUnused() {
   if (impl_->forked()) return Forked();
   return impl_->TrimUnused();
+}
+
+absl::Status Allocator::Prewarm(Bytes target, PrewarmMode mode) {
+  if (impl_->forked()) return Forked();
+  return impl_->Prewarm(target, mode);
+}
+
+absl::Status Allocator::WaitForPrewarm() {
+  if (impl_->forked()) return Forked();
+  return impl_->WaitForPrewarm();
 }
 
 absl::StatusOr<PoolId> Allocator::CreatePool(const PoolOptions& options) {

@@ -112,6 +112,23 @@ class Allocator {
   // FAILED_PRECONDITION without `trim_after`. Never waits.
   [[nodiscard]] absl::StatusOr<Bytes> TrimUnused();
 
+  // Creates memory ahead, until at least `target` bytes are reserved: the reverse of Trim. It is mapped nowhere, counts
+  // as idle, and serves the next growths of whatever stream and pool; what they do not need is given back like other
+  // idle memory. docs/tuning.md says when that is worth a call.
+  //
+  // No lock is held over the driver calls that create, one a chunk: other threads are served from memory at hand
+  // meanwhile. A request that needs more waits until that was created ahead or cannot be, and is counted in
+  // `prewarm_stalls`. Limits and the process's handle budget hold.
+  //
+  // With kBackground a thread of the allocator does it and this returns at once. One job runs at a time: a call during
+  // another's job raises its target. INVALID_ARGUMENT, and nothing is created, for more than the limit; with
+  // kBlocking else what stopped the job, RESOURCE_EXHAUSTED if device, limit or budget have no more. What was created
+  // by then is kept.
+  absl::Status Prewarm(Bytes target, PrewarmMode mode = PrewarmMode::kBlocking);
+  // Blocks until no job runs, and says how the last ended. FAILED_PRECONDITION for a soft limit's callback that the job
+  // itself calls. Destroying the allocator ends a job after the chunk that is being created.
+  [[nodiscard]] absl::Status WaitForPrewarm();
+
   // Makes a pool. INVALID_ARGUMENT for a limit that is smaller than a chunk. Makes no driver call: addresses and memory
   // are taken when they are asked for. O(1).
   [[nodiscard]] absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);

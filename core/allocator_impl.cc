@@ -291,6 +291,8 @@ void Allocator::Impl::DropEmptySegments(bool of_live_streams) {
 void Allocator::Impl::UpdateFigures() {
   reserved_.Set(supply_.pool().bytes());
   if (age_log_) age_log_->NoteSpare(supply_.spare());
+  // Growth takes spare chunks without asking who created them; those that were created ahead are taken last.
+  if (prewarmed_.current() > supply_.spare()) prewarmed_.Set(supply_.spare());
   idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare());
   Bytes addresses = addresses_.reserved();
   for (const auto& [id, of_pool] : pool_addresses_) addresses += of_pool->reserved();
@@ -310,6 +312,7 @@ Stats Allocator::Impl::CurrentStats() const {
   stats.reserved = reserved_.figure();
   stats.idle = idle_.figure();
   stats.pinned = pinned_.figure();
+  stats.prewarmed = prewarmed_.figure();
   stats.address_space = address_space_.figure();
   stats.live_blocks = live_.size();
   stats.chunks_created = supply_.pool().created().count();
@@ -322,6 +325,7 @@ Stats Allocator::Impl::CurrentStats() const {
   stats.rungs.created = grower_.growths_that_created();
   stats.gpu_stalls = gpu_stalls_.stalls();
   stats.lock_stalls = lock_stalls_.stalls();
+  stats.prewarm_stalls = prewarm_stalls_.stalls();
   stats.waits = stats.gpu_stalls.count;
   const DriverCallCounts calls = device_->calls();
   stats.driver_calls = calls.TotalCalls();
@@ -331,7 +335,8 @@ Stats Allocator::Impl::CurrentStats() const {
 
 void Allocator::Impl::ResetPeaks() {
   MutexLock lock(mu_);
-  for (FigureCounter* figure : {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &pinned_, &address_space_}) {
+  for (FigureCounter* figure :
+       {&live_bytes_, &allocated_, &pending_, &reserved_, &idle_, &pinned_, &prewarmed_, &address_space_}) {
     figure->ResetPeak();
   }
   for (PoolState* pool : pools_.Pools()) pool->figures().ResetPeaks();

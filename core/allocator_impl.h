@@ -29,6 +29,7 @@
 #include "core/pending_queue.h"
 #include "core/pin_table.h"
 #include "core/pool_registry.h"
+#include "core/prewarm.h"
 #include "core/recorder.h"
 #include "core/shortage.h"
 #include "core/soft_limit.h"
@@ -68,6 +69,10 @@ class Allocator::Impl {
   absl::Status OnStreamDestroyed(StreamHandle stream);
   absl::StatusOr<Bytes> Trim(Bytes target, TrimMode mode);
   absl::StatusOr<Bytes> TrimUnused();
+  absl::Status Prewarm(Bytes target, PrewarmMode mode);
+  absl::Status WaitForPrewarm();
+  // Ends the job and its thread. Nothing may ask for another one any more.
+  void StopPrewarm();
   absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);
   absl::StatusOr<PoolStats> GetPoolStats(PoolId id) const;
   absl::StatusOr<Bytes> TrimPool(PoolId id, Bytes target);
@@ -190,6 +195,18 @@ class Allocator::Impl {
   bool NoteAge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ChunkProgress GiveBackOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- prewarm.cc
+  // RESOURCE_EXHAUSTED if the process may have no more threads; then there is no job.
+  absl::Status StartPrewarmThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Runs the job to its end. Releases the lock while it is inside the driver, or calls the program.
+  void RunPrewarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status PrewarmOne(Bytes size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t LargestPrewarmed(Bytes target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until there is no job, and says how the last ended.
+  absl::Status PrewarmEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits while a job runs and what it has created by now is not enough for the request.
+  void AwaitPrewarmed(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::unique_ptr<Device> device_;
   const AllocatorOptions options_;
   const ForkGuard fork_guard_;
@@ -219,14 +236,18 @@ class Allocator::Impl {
   FigureCounter reserved_ ABSL_GUARDED_BY(mu_);
   FigureCounter idle_ ABSL_GUARDED_BY(mu_);
   FigureCounter pinned_ ABSL_GUARDED_BY(mu_);
+  FigureCounter prewarmed_ ABSL_GUARDED_BY(mu_);
   FigureCounter address_space_ ABSL_GUARDED_BY(mu_);
   StallCounter gpu_stalls_ ABSL_GUARDED_BY(mu_);
   StallCounter lock_stalls_ ABSL_GUARDED_BY(mu_);
+  StallCounter prewarm_stalls_ ABSL_GUARDED_BY(mu_);
   // The counters of Stats that nobody else keeps.
   Stats counts_ ABSL_GUARDED_BY(mu_);
   std::optional<Bytes> limit_ ABSL_GUARDED_BY(mu_);  // as the program set it
   SoftLimit soft_limit_ ABSL_GUARDED_BY(mu_);
   std::optional<AgeLog> age_log_ ABSL_GUARDED_BY(mu_);  // none: memory may be idle for ever
+  PrewarmJob prewarm_ ABSL_GUARDED_BY(mu_);
+  CondVar prewarm_progress_;  // with mu_: a chunk more, or the end of the job
   OomCallbacks callbacks_;
   // The rest of the list of KeepForever.
   Impl* next_kept_ = nullptr;

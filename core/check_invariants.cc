@@ -121,6 +121,14 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   const Bytes partly_used = sums.free - sums.idle;
   const Bytes accounted =
       sums.allocated + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
+  if (prewarmed_.current() > supply_.spare()) {
+    status.Update(
+        absl::InternalError(absl::StrCat(ToString(prewarmed_.current()), " were created ahead and not taken, but ",
+                                         ToString(supply_.spare()), " are spare")));
+  }
+  if (!prewarm_.running && !(prewarm_.left + supply_.in_creation()).is_zero()) {
+    status.Update(absl::InternalError("memory is being created ahead by nobody"));
+  }
   status.Update(grower_.budget().CheckInvariants());
   status.Update(CheckEqual("reserved bytes against their uses", pool.bytes().count(), accounted.count()));
   return status;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace expanse {
 namespace {
@@ -21,7 +24,7 @@ ChunkSupply::ChunkSupply(const Device& device, Bytes smallest, Bytes limit, Budg
 ChunkSupply::~ChunkSupply() { budget_.Give(pool_.chunks().count()); }
 
 uint64_t ChunkSupply::Creatable() const {
-  return std::min({pool_.bytes_left() / smallest_, pool_.chunks_left().count(), budget_.left()});
+  return std::min({Room() / smallest_, pool_.chunks_left().count(), budget_.left()});
 }
 
 uint64_t ChunkSupply::LikelyCreatable(uint64_t count, uint64_t chunks) {
@@ -41,6 +44,33 @@ uint64_t ChunkSupply::LikelyCreatable(uint64_t count, uint64_t chunks) {
   return left_at_refusal_;
 }
 
+absl::Status ChunkSupply::CheckRoom(Bytes size) const {
+  if (size <= Room() && !pool_.chunks_left().is_zero()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a chunk of ", ToString(size), " more would exceed the limit of ",
+                                                   ToString(pool_.limit()), "; held: ", ToString(bytes_soon())));
+}
+
+absl::Status ChunkSupply::BeginCreation(Bytes size) {
+  if (const absl::Status status = CheckRoom(size); !status.ok()) return status;
+  if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
+  in_creation_ += size;
+  return absl::OkStatus();
+}
+
+absl::Status ChunkSupply::EndCreation(Bytes size, absl::StatusOr<Chunk> chunk) {
+  in_creation_ -= size;
+  if (!chunk.ok()) {
+    budget_.Give(1);
+    if (size == smallest_ && absl::IsResourceExhausted(chunk.status())) NoteRefused(0);
+    return chunk.status();
+  }
+  absl::Status room = CheckRoom(size);  // the limit may have been lowered meanwhile
+  pool_.Adopt(*std::move(chunk));
+  refusal_age_ = 0;
+  if (!room.ok()) (void)ReleaseOne(size);
+  return room;
+}
+
 void ChunkSupply::NoteRefused(uint64_t left) {
   refusal_age_ = kRefusalAge;
   asks_first_ = true;
@@ -49,12 +79,12 @@ void ChunkSupply::NoteRefused(uint64_t left) {
 }
 
 absl::Status ChunkSupply::Create(Bytes size) {
+  if (const absl::Status status = CheckRoom(size); !status.ok()) return status;
   if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
-  const bool allowed = size <= pool_.bytes_left() && !pool_.chunks_left().is_zero();
   const absl::Status status = pool_.Create(ChunkCount(1), size);
   if (!status.ok()) budget_.Give(1);
   if (status.ok()) refusal_age_ = 0;
-  if (allowed && size == smallest_ && absl::IsResourceExhausted(status)) NoteRefused(0);
+  if (size == smallest_ && absl::IsResourceExhausted(status)) NoteRefused(0);
   return status;
 }
 

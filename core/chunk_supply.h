@@ -3,10 +3,13 @@
 #ifndef EXPANSE_CORE_CHUNK_SUPPLY_H_
 #define EXPANSE_CORE_CHUNK_SUPPLY_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/budget.h"
+#include "vmm/chunk.h"
 #include "vmm/chunk_pool.h"
 #include "vmm/device.h"
 #include "vmm/units.h"
@@ -14,7 +17,7 @@
 namespace expanse {
 
 // Sizes of chunks are multiples of one smallest size. Invariant: the budget has as many handles taken for it as the
-// pool holds chunks. Guarded by the allocator's lock.
+// pool holds chunks, and one for each that is being created with the lock released. Guarded by the allocator's lock.
 class ChunkSupply {
  public:
   // `device` and `budget` must outlive it.
@@ -46,6 +49,15 @@ class ChunkSupply {
   [[nodiscard]] uint64_t left_at_refusal() const { return left_at_refusal_; }
   // Creates one spare chunk. One driver call. RESOURCE_EXHAUSTED names the limit or what the driver refused.
   [[nodiscard]] absl::Status Create(Bytes size);
+  // Creation of a chunk with the lock released: Begin takes what limit and budget allow, or says what they do not; then
+  // the caller creates it, and End takes it over as a spare one, or takes note of the failure. A chunk for which there
+  // is no room any more is released again, by a driver call, and that is RESOURCE_EXHAUSTED.
+  [[nodiscard]] absl::Status BeginCreation(Bytes size);
+  absl::Status EndCreation(Bytes size, absl::StatusOr<Chunk> chunk);
+  // Bytes that are being created that way.
+  [[nodiscard]] Bytes in_creation() const { return in_creation_; }
+  // What is held, and what is being created.
+  [[nodiscard]] Bytes bytes_soon() const { return pool_.bytes() + in_creation_; }
   // Releases spare chunks, the largest first, until `wanted` bytes are released or none is left. One driver call each.
   ChunkProgress Release(Bytes wanted);
   // Releases a spare chunk of this size, of which there is one. One driver call; a chunk that the driver refuses is
@@ -83,6 +95,9 @@ class ChunkSupply {
   [[nodiscard]] absl::Status CheckInvariants() const { return pool_.CheckInvariants(); }
 
  private:
+  // What the limit leaves.
+  [[nodiscard]] Bytes Room() const { return pool_.bytes_left() - std::min(pool_.bytes_left(), in_creation_); }
+  absl::Status CheckRoom(Bytes size) const;
   void NoteRefused(uint64_t left);
 
   // More chunks than this are not created before the driver was asked what is free, at a twentieth of what they cost.
@@ -98,6 +113,7 @@ class ChunkSupply {
   uint64_t refusals_ = 0;
   uint64_t left_at_refusal_ = 0;
   bool asks_first_ = false;
+  Bytes in_creation_;
   uint64_t releases_by_others_ = 0;
   uint64_t releases_at_sync_ = 0;
 };

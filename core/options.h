@@ -27,6 +27,9 @@ using SoftLimitCallback = std::function<void(Bytes reserved, Bytes soft_limit)>;
 // Whether Trim may wait for queued work that holds memory back.
 enum class TrimMode { kNoWait, kWait };
 
+// Whether Prewarm returns when the memory is there, or at once while a thread of the allocator creates it.
+enum class PrewarmMode { kBlocking, kBackground };
+
 struct AllocatorOptions {
   DeviceOrdinal device;
   // Size of every chunk of physical memory: a multiple of the device's granularity. None: 2 MiB, or the granularity

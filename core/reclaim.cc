@@ -11,7 +11,7 @@
 
 namespace expanse {
 
-// The ladder: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
+// While memory is being created ahead, a request waits for what it needs of it. Then the ladder: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
 // stream's other size classes; idle memory of other allocators; the program's callbacks; waiting for the oldest work
 // that holds memory back. After each of the last three it begins again, because the lock was released meanwhile: other
 // threads may have taken what was won, or freed more. So a request fails only right after an attempt that saw all that
@@ -24,6 +24,7 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   absl::Status failure;
   absl::Status wait;  // the driver would not wait
   for (;;) {
+    AwaitPrewarmed(request);
     const uint64_t moved_before = grower_.moved();
     absl::StatusOr<Block*> block = TryOnce(request);
     climb.AddCreated(grower_.TakeCreatedForFailed());

@@ -56,12 +56,14 @@ void Write(JsonWriter& json, const Stats& stats) {
   Write(json, "reserved", stats.reserved);
   Write(json, "idle", stats.idle);
   Write(json, "pinned", stats.pinned);
+  Write(json, "prewarmed", stats.prewarmed);
   Write(json, "address_space", stats.address_space);
   json.Add("allocations", stats.allocations);
   json.Add("frees", stats.frees);
   json.Add("failed_allocations", stats.failed_allocations);
   json.Add("live_blocks", stats.live_blocks);
   json.Add("chunks_created", stats.chunks_created);
+  json.Add("chunks_prewarmed", stats.chunks_prewarmed);
   json.Add("chunks_moved", stats.chunks_moved);
   json.Add("chunks_refilled", stats.chunks_refilled);
   json.Add("chunks_released", stats.chunks_released);
@@ -70,6 +72,7 @@ void Write(JsonWriter& json, const Stats& stats) {
   Write(json, stats.rungs);
   Write(json, "gpu_stalls", stats.gpu_stalls);
   Write(json, "lock_stalls", stats.lock_stalls);
+  Write(json, "prewarm_stalls", stats.prewarm_stalls);
   json.Add("driver_calls", stats.driver_calls);
   json.Add("driver_ns", static_cast<uint64_t>(stats.driver_time.count()));
   json.EndObject();

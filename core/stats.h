@@ -45,6 +45,7 @@ struct Stats {
   Figure reserved;       // every physical byte held: mapped, spare or quarantined
   Figure idle;           // bytes of wholly free chunks that are not pinned, mapped or spare
   Figure pinned;         // bytes of chunks that may not move, free or not
+  Figure prewarmed;      // the part of idle that Prewarm created and no growth has taken yet
   Figure address_space;  // reserved addresses
 
   uint64_t allocations = 0;  // requests served
@@ -53,6 +54,7 @@ struct Stats {
   uint64_t live_blocks = 0;
 
   uint64_t chunks_created = 0;
+  uint64_t chunks_prewarmed = 0;  // created by Prewarm, and part of chunks_created
   uint64_t chunks_moved = 0;
   uint64_t chunks_refilled = 0;  // mapped where a chunk had been moved or trimmed away before
   uint64_t chunks_released = 0;
@@ -61,8 +63,9 @@ struct Stats {
   uint64_t waits = 0;               // times a caller waited for a stream or the context to get memory back
   RungCounts rungs;
 
-  Stalls gpu_stalls;   // callers waited for queued work; `count` is `waits`
-  Stalls lock_stalls;  // callers waited for another thread, which may have been inside the driver
+  Stalls gpu_stalls;      // callers waited for queued work; `count` is `waits`
+  Stalls lock_stalls;     // callers waited for another thread, which may have been inside the driver
+  Stalls prewarm_stalls;  // callers waited for memory that was being created ahead
 
   // Calls that this allocator made of the driver, its creation included, and the host time inside them.
   uint64_t driver_calls = 0;

@@ -60,6 +60,7 @@ std::string StatsPage(const Stats& stats) {
   page.Line("pending", stats.pending);
   page.Line("idle", stats.idle);
   page.Line("pinned", stats.pinned);
+  page.Line("prewarmed", stats.prewarmed);
   page.Line("address_space", stats.address_space);
 
   page.Title("Counts");
@@ -68,6 +69,7 @@ std::string StatsPage(const Stats& stats) {
   page.Line("live_blocks", stats.live_blocks);
   page.Line("growths", stats.growths);
   page.Line("chunks_created", stats.chunks_created);
+  page.Line("chunks_prewarmed", stats.chunks_prewarmed);
   page.Line("chunks_released", stats.chunks_released);
   page.Line("chunks_moved", stats.chunks_moved);
   page.Line("chunks_refilled", stats.chunks_refilled);
@@ -89,6 +91,8 @@ std::string StatsPage(const Stats& stats) {
   page.Line("gpu_stalls.time", stats.gpu_stalls.time);
   page.Line("lock_stalls.count", stats.lock_stalls.count);
   page.Line("lock_stalls.time", stats.lock_stalls.time);
+  page.Line("prewarm_stalls.count", stats.prewarm_stalls.count);
+  page.Line("prewarm_stalls.time", stats.prewarm_stalls.time);
   page.Line("driver_calls", stats.driver_calls);
   page.Line("driver_time", stats.driver_time);
   return std::move(page).Take();

@@ -125,6 +125,11 @@ absl::Status ChunkPool::CheckRoom(ChunkCount count, Bytes size) const {
 absl::Status ChunkPool::CreateOne(Bytes size) {
   absl::StatusOr<Chunk> chunk = Chunk::Create(device_.driver(), device_.ordinal(), size, options_.kind);
   if (!chunk.ok()) return chunk.status();
+  Adopt(*std::move(chunk));
+  return absl::OkStatus();
+}
+
+void ChunkPool::Adopt(Chunk chunk) {
   ChunkId id(static_cast<uint32_t>(slots_.size()));
   if (unused_slots_.empty()) {
     slots_.emplace_back();
@@ -133,11 +138,10 @@ absl::Status ChunkPool::CreateOne(Bytes size) {
     unused_slots_.pop_back();
   }
   Slot& slot = slots_[id.index()];
-  slot.chunk = std::move(*chunk);
+  slot.chunk = std::move(chunk);
   slot.state = ChunkState::kSpare;
   Count(id);
   created_ += ChunkCount(1);
-  return absl::OkStatus();
 }
 
 absl::Status ChunkPool::Release(ChunkId id) {

@@ -78,6 +78,9 @@ class ChunkPool {
   // those that this call created are released again. One driver call a chunk.
   // RESOURCE_EXHAUSTED names the limit or what the driver refused; the limits are checked before any driver call.
   [[nodiscard]] absl::Status Create(ChunkCount count, Bytes size);
+  // Takes over a chunk of the pool's device and kind that the caller created: it is spare. For creation without the
+  // lock that guards the pool; the caller has seen to the limits. O(1).
+  void Adopt(Chunk chunk);
   // Releases a spare chunk. One driver call; after a refusal it is quarantined.
   [[nodiscard]] absl::Status Release(ChunkId id);
   // Releases spare chunks, the largest first, until at least `wanted` bytes are released or none is left; running out

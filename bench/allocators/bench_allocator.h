@@ -54,6 +54,7 @@ struct BenchAllocatorOptions {
   std::optional<Bytes> limit;         // most physical memory it may hold
   std::optional<Bytes> chunk_size;    // expanse
   Growth growth = Growth::kBalanced;  // expanse
+  std::optional<Bytes> prewarm;       // expanse: created before the first request
   uint64_t record_events = 0;         // expanse: how many of the latest events it records
   // preallocated: size of the first block; none: 0.9 of the device's memory, and no block where that is below 10 MiB
   std::optional<Bytes> prealloc;

@@ -17,6 +17,9 @@ absl::StatusOr<std::unique_ptr<BenchAllocator>> ExpanseAdapter::Create(std::uniq
   core.record_events = options.record_events;
   auto allocator = Allocator::Create(context->driver(), core);
   if (!allocator.ok()) return allocator.status();
+  if (options.prewarm) {
+    if (absl::Status status = (*allocator)->Prewarm(*options.prewarm); !status.ok()) return status;
+  }
   return absl::WrapUnique<BenchAllocator>(
       new ExpanseAdapter(std::move(context), *std::move(allocator), core.record_events > 0));
 }

@@ -80,6 +80,7 @@ BenchAllocatorOptions AllocatorOptionsFor(const Trace& trace, const ReplayOption
   allocator_options.chunk_size = options.chunk_size;
   allocator_options.growth = options.growth;
   allocator_options.prealloc = options.prealloc;
+  allocator_options.prewarm = options.prewarm;
   if (options.record) allocator_options.record_events = EventsToRecord(trace, options);
   return allocator_options;
 }

@@ -28,6 +28,7 @@ struct ReplayOptions {
   std::optional<Bytes> chunk_size;
   Growth growth = Growth::kBalanced;
   std::optional<Bytes> prealloc;
+  std::optional<Bytes> prewarm;
   uint64_t lag = 0;         // simulator: a block's last work completes this many events after its free
   uint64_t repeat = 1;      // the whole trace again; blocks live at the end are freed between runs
   bool keep_going = false;  // a request that fails is skipped, and with it every later row of its block

@@ -122,6 +122,7 @@ void ReplayFlags::DeclareDevice(CLI::App& app) {
                     "[balanced]");
   AddSize(app, "--chunk", &options_.chunk_size, "expanse: size of a chunk of physical memory [its own choice]");
   AddSize(app, "--prealloc", &options_.prealloc, "preallocated: size of its first block [0.9 of the capacity]");
+  AddSize(app, "--prewarm", &options_.prewarm, "expanse: memory that is created before the first request [none]");
   AddCount(app, "--lag", &options_.lag, "A block's last work completes this many events after its free [0]");
   AddParsed(app, "--costs", &options_.costs, ParseCosts, "PRESET|FILE",
             absl::StrCat("What driver calls are modelled to cost: ", absl::StrJoin(sim::CostModel::PresetNames(), ", "),

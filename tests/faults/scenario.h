@@ -4,6 +4,7 @@
 #define EXPANSE_TESTS_FAULTS_SCENARIO_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,8 +29,10 @@ struct Fault {
 };
 
 enum class Steps {
-  kGrowth,   // grow, move, trim and free on several streams
-  kTenants,  // pools and pins
+  kGrowth,    // grow, move, trim and free on several streams
+  kTenants,   // pools and pins
+  kGiveBack,  // memory is created ahead, and given back
+  kLadder,    // every rung of the out-of-memory ladder, in the presence of another allocator
 };
 
 struct Settings {
@@ -98,8 +101,17 @@ class Scenario {
   void RetirePool(char pool);
   void Pin(char name, Bytes offset, Bytes length);
   void UnpinAll();
+  void Prewarm(Bytes target, PrewarmMode mode);
+  void TrimWaiting(Bytes target);
+  void TrimUnused();
+  void CreatePeer(Bytes idle);
+  void DestroyPeer();
+  void OfferHostage(char name);
+  void AddCallback();
   void RunGrowth();
   void RunTenants();
+  void RunGiveBack();
+  void RunLadder();
   // None if the pool could not be had, in a broken context.
   std::optional<PoolId> Find(std::optional<char> pool) const;
   // Makes the simulator forget its sticky error.
@@ -114,11 +126,15 @@ class Scenario {
   std::unique_ptr<sim::Simulator> sim_;
   std::unique_ptr<HookedDriver> hooked_;
   std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<Allocator> peer_;
+  uint64_t lost_by_peer_ = 0;  // chunks, by the time that it was destroyed
   abi::Context context_ = nullptr;
   std::array<abi::Stream, 3> streams_{};
 
   std::map<char, Block> live_;
   std::map<char, PoolId> pools_;
+  std::optional<char> hostage_;        // what callbacks may free
+  std::chrono::nanoseconds clock_{0};  // of trim_after
   std::vector<AddressRange> pinned_;
   Bytes kept_addresses_;  // which the driver would not take back, asked twice
   uint64_t seed_ = 0;
@@ -129,6 +145,7 @@ class Scenario {
   bool sticky_ = false;  // the context is broken
   bool broke_ = false;   // it was, at some time
   bool destroying_ = false;
+  bool counting_ = true;  // calls have numbers
   bool undo_armed_ = false;
   bool undo_hit_ = false;
   std::vector<AddressRange> quarantined_;  // what must never be handed out again
