@@ -323,6 +323,8 @@ Stats Allocator::Impl::CurrentStats() const {
   stats.failed_allocations = stats.rungs.failed;
   stats.rungs.moved = grower_.growths_that_moved();
   stats.rungs.created = grower_.growths_that_created();
+  stats.unforced_moves.spent = std::chrono::nanoseconds(grower_.budget().spent());
+  stats.unforced_moves.allowed = std::chrono::nanoseconds(grower_.budget().Allowed());
   stats.gpu_stalls = gpu_stalls_.stalls();
   stats.lock_stalls = lock_stalls_.stalls();
   stats.prewarm_stalls = prewarm_stalls_.stalls();

@@ -47,6 +47,14 @@ void Write(JsonWriter& json, const RungCounts& rungs) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, const MoveAllowance& moves) {
+  json.Key("unforced_moves");
+  json.BeginObject();
+  json.Add("spent_ns", static_cast<uint64_t>(moves.spent.count()));
+  json.Add("allowed_ns", static_cast<uint64_t>(moves.allowed.count()));
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, const Stats& stats) {
   json.Key("stats");
   json.BeginObject();
@@ -70,6 +78,7 @@ void Write(JsonWriter& json, const Stats& stats) {
   json.Add("chunks_quarantined", stats.chunks_quarantined);
   json.Add("growths", stats.growths);
   Write(json, stats.rungs);
+  Write(json, stats.unforced_moves);
   Write(json, "gpu_stalls", stats.gpu_stalls);
   Write(json, "lock_stalls", stats.lock_stalls);
   Write(json, "prewarm_stalls", stats.prewarm_stalls);

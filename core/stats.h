@@ -24,6 +24,13 @@ struct Stalls {
   std::chrono::nanoseconds time{0};
 };
 
+// Moves that neither limit nor device forced, in modelled time: what they cost, and what was allowed for them by all
+// that was created so far.
+struct MoveAllowance {
+  std::chrono::nanoseconds spent{0};
+  std::chrono::nanoseconds allowed{0};
+};
+
 // How often each rung of the out-of-memory ladder did something, in the order in which they are climbed. One request
 // may climb several, and one several times. Not all requests for which a rung worked were served by it.
 struct RungCounts {
@@ -62,6 +69,7 @@ struct Stats {
   uint64_t growths = 0;             // requests that no mapped range fitted
   uint64_t waits = 0;               // times a caller waited for a stream or the context to get memory back
   RungCounts rungs;
+  MoveAllowance unforced_moves;
 
   Stalls gpu_stalls;      // callers waited for queued work; `count` is `waits`
   Stalls lock_stalls;     // callers waited for another thread, which may have been inside the driver

@@ -75,6 +75,10 @@ std::string StatsPage(const Stats& stats) {
   page.Line("chunks_refilled", stats.chunks_refilled);
   page.Line("chunks_quarantined", stats.chunks_quarantined);
 
+  page.Title("Moves that nothing forced, modelled");
+  page.Line("unforced_moves.spent", stats.unforced_moves.spent);
+  page.Line("unforced_moves.allowed", stats.unforced_moves.allowed);
+
   page.Title("Rungs of the out-of-memory ladder");
   page.Line("collected", stats.rungs.collected);
   page.Line("moved", stats.rungs.moved);

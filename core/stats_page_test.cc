@@ -29,10 +29,14 @@ TEST(StatsPage, HasEveryCount) {
   Stats stats;
   stats.chunks_refilled = 17;
   stats.rungs.other_class = 23;
+  stats.unforced_moves.spent = std::chrono::milliseconds(3);
+  stats.unforced_moves.allowed = std::chrono::milliseconds(4);
   stats.gpu_stalls.time = std::chrono::milliseconds(5);
   const std::string page = StatsPage(stats);
   EXPECT_THAT(page, HasSubstr("chunks_refilled         17\n"));
   EXPECT_THAT(page, HasSubstr("other_class             23\n"));
+  EXPECT_THAT(page, HasSubstr("unforced_moves.spent    3000 us\n"));
+  EXPECT_THAT(page, HasSubstr("unforced_moves.allowed  4000 us\n"));
   EXPECT_THAT(page, HasSubstr("gpu_stalls.time         5000 us\n"));
   EXPECT_THAT(page, HasSubstr("partly used, lost       0 bytes, 0 %\n"));
 }
