@@ -11,11 +11,11 @@
 
 namespace expanse {
 
-// While memory is being created ahead, a request waits for what it needs of it. Then the ladder: what other streams have finished with; growth out of spare, created and moved chunks; free blocks of the
-// stream's other size classes; idle memory of other allocators; the program's callbacks; waiting for the oldest work
-// that holds memory back. After each of the last three it begins again, because the lock was released meanwhile: other
-// threads may have taken what was won, or freed more. So a request fails only right after an attempt that saw all that
-// had been freed until then.
+// While memory is being created ahead, a request waits for what it needs of it. Then the ladder: what other streams
+// have finished with; growth out of spare, created and moved chunks; free blocks of the stream's other size classes;
+// idle memory of other allocators; the program's callbacks; waiting for the oldest work that holds memory back. After
+// each of the last three it begins again, because the lock was released meanwhile: other threads may have taken what
+// was won, or freed more. So a request fails only right after an attempt that saw all that had been freed until then.
 absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
   ++counts_.growths;
   streams_.FindOrAdd(request.stream)->Identify(*device_);

@@ -15,8 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bench/generate/random.h"
-#include "bench/trace/trace.h"
 #include "bench/trace/reader.h"
+#include "bench/trace/trace.h"
 #include "core/allocator.h"
 #include "gtest/gtest.h"
 #include "tests/stress/choices.h"
@@ -41,8 +41,7 @@ struct Outcome {
 
 // After every event of a replay.
 absl::Status CheckBounds(const Stats& stats, bool device_is_wide) {
-  const uint64_t creation =
-      kCreateNs * stats.chunks_created + kCreateNsPerMiB * (stats.reserved.total.count() >> 20);
+  const uint64_t creation = kCreateNs * stats.chunks_created + kCreateNsPerMiB * (stats.reserved.total.count() >> 20);
   const nanoseconds spent = stats.unforced_moves.spent;
   if (spent > stats.unforced_moves.allowed) return absl::InternalError("unforced moves cost more than is allowed");
   if (spent > nanoseconds(kMostTimesCreation * creation)) {
