@@ -79,7 +79,7 @@ absl::Status Allocator::Impl::PrewarmEnd() {
 // Chunks as growth would create them once so much is held.
 uint64_t Allocator::Impl::LargestPrewarmed(Bytes target) const {
   if (options_.chunk_size) return 1;
-  return LargestChunk(kLargestMediumBlock, target, supply_.pool().bytes_left(), supply_.smallest());
+  return LargestChunk(kLargestOfClass[kSizeClassCount - 2], target, supply_.pool().bytes_left(), supply_.smallest());
 }
 
 void Allocator::Impl::RunPrewarm() {

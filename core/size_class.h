@@ -15,21 +15,26 @@ namespace expanse {
 // go often, are always apart, so that they do not split the ranges that large ones need. Chunks move between classes as
 // they do between streams.
 //
-// Large blocks share one class while memory is plentiful: what is free in one place then serves all of them, and less
-// is held. Once memory is nearly full, the largest are kept apart from the rest: blocks that are alike leave fewer
-// chunks in partial use, which decides how much is needed at least. docs/design.md has the measurements.
-inline constexpr int kSizeClassCount = 3;
-inline constexpr Bytes kLargestSmallBlock = MiB(1);
-inline constexpr Bytes kLargestMediumBlock = MiB(64);
+// Larger blocks share one class while memory is plentiful: what is free in one place then serves all of them, and less
+// is held. Once memory is nearly full they are kept apart by size: blocks that are alike leave fewer chunks in partial
+// use, which decides how much is needed at least, and find their places again. On a small device that does not pay for
+// the ends of more segments. docs/design.md has the measurements.
+inline constexpr int kSizeClassCount = 4;
+inline constexpr Bytes kLargestOfClass[kSizeClassCount - 1] = {MiB(1), MiB(16), MiB(64)};
 
-// Memory is plentiful while more than this part of the limit is neither held nor used otherwise.
-inline constexpr uint64_t kPlentifulPart = 8;
-[[nodiscard]] constexpr bool IsPlentiful(Bytes held, Bytes left) { return left > (held + left) / kPlentifulPart; }
+// Memory is plentiful while more than this part of the limit is left, and always where the limit is small.
+inline constexpr uint64_t kPlentifulPart = 16;
+inline constexpr Bytes kSmallLimit = GiB(8);
+[[nodiscard]] constexpr bool IsPlentiful(Bytes held, Bytes left) {
+  const Bytes limit = held + left;
+  return left > limit / kPlentifulPart || limit < kSmallLimit;
+}
 
 // The class of a request of `size` bytes, from 0 to kSizeClassCount - 1. O(1).
 [[nodiscard]] constexpr int SizeClassOf(Bytes size, bool plentiful) {
-  if (size <= kLargestSmallBlock) return 0;
-  return plentiful || size <= kLargestMediumBlock ? 1 : 2;
+  int size_class = 0;
+  while (size_class < kSizeClassCount - 1 && size > kLargestOfClass[size_class]) ++size_class;
+  return plentiful ? std::min(size_class, 1) : size_class;
 }
 
 // A large chunk costs the driver hardly more than a small one, but while any part of it is used, what is free in it
@@ -43,7 +48,7 @@ inline constexpr uint64_t kLargestChunkSlots = 16;
 
 // How many slots a chunk that is created for a block may cover, a power of two. O(1).
 [[nodiscard]] constexpr uint64_t LargestChunk(Bytes block, Bytes held, Bytes left, Bytes slot_size) {
-  if (block <= kLargestSmallBlock) return 1;
+  if (block <= kLargestOfClass[0]) return 1;
   const Bytes large = std::min(std::max(held / kChunksOfHeld, block / kChunksOfBlock), left / kChunksOfLeft);
   return absl::bit_floor(std::clamp<uint64_t>(large / slot_size, 1, kLargestChunkSlots));
 }

@@ -15,16 +15,23 @@ TEST(SizeClassTest, LargeBlocksShareAClassWhileMemoryIsPlentiful) {
   for (const Bytes size : {MiB(1) + Bytes(512), MiB(64), MiB(65), GiB(8)}) EXPECT_EQ(SizeClassOf(size, true), 1);
 }
 
-TEST(SizeClassTest, TheLargestAreApartOnceItIsNot) {
+TEST(SizeClassTest, TheyAreApartBySizeOnceItIsNot) {
   EXPECT_EQ(SizeClassOf(MiB(1) + Bytes(512), false), 1);
-  EXPECT_EQ(SizeClassOf(MiB(64), false), 1);
-  EXPECT_EQ(SizeClassOf(MiB(64) + Bytes(512), false), 2);
+  EXPECT_EQ(SizeClassOf(MiB(16), false), 1);
+  EXPECT_EQ(SizeClassOf(MiB(16) + Bytes(512), false), 2);
+  EXPECT_EQ(SizeClassOf(MiB(64), false), 2);
+  EXPECT_EQ(SizeClassOf(MiB(64) + Bytes(512), false), 3);
 }
 
-TEST(SizeClassTest, MemoryIsPlentifulUntilAnEighthIsLeft) {
-  EXPECT_TRUE(IsPlentiful(Bytes(), GiB(8)));
-  EXPECT_TRUE(IsPlentiful(GiB(7) - MiB(2), GiB(1) + MiB(2)));
-  EXPECT_FALSE(IsPlentiful(GiB(7), GiB(1)));
+TEST(SizeClassTest, MemoryIsPlentifulUntilASixteenthIsLeft) {
+  EXPECT_TRUE(IsPlentiful(Bytes(), GiB(16)));
+  EXPECT_TRUE(IsPlentiful(GiB(15) - MiB(2), GiB(1) + MiB(2)));
+  EXPECT_FALSE(IsPlentiful(GiB(15), GiB(1)));
+  EXPECT_FALSE(IsPlentiful(GiB(16), Bytes()));
+}
+
+TEST(SizeClassTest, SmallLimitsKeepOneClassForAllLargeBlocks) {
+  EXPECT_TRUE(IsPlentiful(GiB(8) - MiB(2), Bytes()));
   EXPECT_FALSE(IsPlentiful(GiB(8), Bytes()));
 }
 
