@@ -75,8 +75,15 @@ class Recorder {
  private:
   void Push(const RecordedEvent& event) {
     RecordedEvent& slot = events_[next_];
-    if (end_ >= events_.size() && slot.kind == RecordedEvent::Kind::kMark) DropLabel();
-    slot = event;
+    // No slot that was not written yet holds a mark.
+    if (slot.kind == RecordedEvent::Kind::kMark) DropLabel();
+    // One by one: copied as a whole it would go by way of the stack, in words wider than the fields that were just
+    // stored there, and the processor waits where a load covers several stores.
+    slot.address = event.address;
+    slot.bytes = event.bytes;
+    slot.stream = event.stream;
+    slot.other = event.other;
+    slot.kind = event.kind;
     if (end_ % kEventsPerTime == 0) NoteTime();
     ++end_;
     if (++next_ == events_.size()) next_ = 0;
