@@ -1,5 +1,6 @@
 // Chunks of several sizes, through the public interface: on a large device, where they are used.
 
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -91,6 +92,91 @@ TEST_F(ChunkSizesTest, AFailureWhileBreakingUpLosesNothing) {
       TearDown();
       streams_.clear();
       sim_.reset();
+    }
+  }
+}
+
+// A limit so low that all chunks are created with 2 MiB, and a workload that uses half of it at most, on ever new
+// streams.
+class MergedChunksTest : public ChunkSizesTest {
+ protected:
+  void Start(std::optional<Bytes> chunk_size = std::nullopt) {
+    AllocatorOptions options;
+    options.growth = Growth::kLazy;
+    options.limit = GiB(6);
+    options.chunk_size = chunk_size;
+    ChunkSizesTest::Start(LargeDevice(), options);
+    Free(Alloc(GiB(3), NewStream()));
+    Free(Alloc(GiB(3), NewStream()));
+  }
+  // Moves a third of what is held.
+  absl::Status Move() {
+    const absl::StatusOr<DeviceAddress> block = allocator_->Allocate(GiB(2), NewStream());
+    Check();
+    if (block.ok()) Free(*block);
+    return block.status();
+  }
+};
+
+TEST_F(MergedChunksTest, MovesThatGoOnAndOnMakeLargerChunks) {
+  Start();
+  ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_moved, 1024u);
+  EXPECT_EQ(stats().chunks_released, 0u) << "a workload that repeats may be done with moving by now";
+  ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_released, 1024u);
+  EXPECT_EQ(stats().chunks_created, 3072u + 256u) << "8 MiB each";
+  EXPECT_EQ(stats().reserved.current, GiB(6));
+  const uint64_t moved = stats().chunks_moved;
+  ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_moved, moved + 256u) << "those, as they are";
+  EXPECT_EQ(stats().chunks_released, 1024u);
+}
+
+TEST_F(MergedChunksTest, AnExplicitChunkSizeIsKept) {
+  Start(MiB(2));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_released, 0u);
+}
+
+TEST_F(MergedChunksTest, AFullWorkloadIsLeftWithSmallChunks) {
+  Start();
+  const DeviceAddress most = Alloc(GiB(6) - MiB(256), NewStream());
+  Free(most);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_released, 0u) << "256 MiB leave no room for larger ones";
+}
+
+TEST_F(MergedChunksTest, ADeviceThatKeepsWhatItIsGivenGetsOneChunksWorth) {
+  Start();
+  ASSERT_EQ(Move(), absl::OkStatus());
+  sim_->FailCreateAfter(Bytes());
+  ASSERT_EQ(Move(), absl::OkStatus()) << "there is enough without it";
+  EXPECT_EQ(stats().chunks_released, 4u);
+  sim_->ClearFaults();
+  ASSERT_EQ(Move(), absl::OkStatus());
+  EXPECT_EQ(stats().chunks_released, 4u) << "and never again";
+}
+
+// Every call of a growth that merges fails in turn; a second attempt gets what was asked for.
+TEST_F(MergedChunksTest, AFailureWhileMergingLosesNothing) {
+  for (const EntryPoint entry_point : {EntryPoint::mem_unmap, EntryPoint::mem_release, EntryPoint::mem_create,
+                                       EntryPoint::mem_map, EntryPoint::mem_set_access}) {
+    for (const abi::Result error : {abi::kOutOfMemory, abi::kUnknown}) {
+      for (uint64_t nth = 1; nth <= 6; ++nth) {
+        SCOPED_TRACE(std::string(SymbolName(entry_point)) + " " + std::to_string(nth));
+        Start();
+        ASSERT_EQ(Move(), absl::OkStatus());
+        sim_->FailNthCall(entry_point, nth, error);
+        (void)Move();
+        sim_->ClearFaults();
+        EXPECT_EQ(Move(), absl::OkStatus());
+        EXPECT_LE(stats().chunks_quarantined, entry_point == EntryPoint::mem_release ? 1u : 0u);
+        EXPECT_GE(stats().reserved.current, GiB(6) - MiB(8));
+        TearDown();
+        streams_.clear();
+        sim_.reset();
+      }
     }
   }
 }

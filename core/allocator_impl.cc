@@ -36,7 +36,8 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       supply_(*device_, chunk_size, device_->total_memory(), ProcessHandleBudget()),
       events_(*device_),
       recorder_(options.record_events),
-      grower_(supply_, idle_queue_, hooks_, recorder_, options.growth),
+      mover_(supply_, idle_queue_, hooks_, recorder_),
+      grower_(supply_, mover_, hooks_, recorder_, options.growth, options.chunk_size.has_value()),
       age_log_(options.trim_after),
       peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 

@@ -222,6 +222,7 @@ class Allocator::Impl {
   PinTable pins_ ABSL_GUARDED_BY(mu_);
   MappingHooks hooks_ ABSL_GUARDED_BY(mu_);
   Recorder recorder_ ABSL_GUARDED_BY(mu_);
+  ChunkMover mover_ ABSL_GUARDED_BY(mu_);
   Grower grower_ ABSL_GUARDED_BY(mu_);
   StreamRegistry streams_ ABSL_GUARDED_BY(mu_);
   PoolRegistry pools_ ABSL_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #define EXPANSE_CORE_FILL_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/idle_queue.h"
@@ -21,6 +22,8 @@ class FillPlan {
     uint64_t missing = 0;          // slots at its end that no chunk is planned for
     std::vector<uint64_t> chunks;  // the slots that each covers, from the run's begin on
   };
+
+  static constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 
   explicit FillPlan(const std::vector<SlotRun>& runs);
 

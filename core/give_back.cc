@@ -35,7 +35,7 @@ Bytes Allocator::Impl::GiveBackToOthers(Bytes wanted) {
 ChunkProgress Allocator::Impl::TrimTo(Bytes target) {
   if (supply_.pool().bytes() <= target) return ChunkProgress();
   ChunkProgress trimmed = supply_.Release(supply_.pool().bytes() - target);
-  if (supply_.pool().bytes() > target) GiveBackIdle(supply_.pool().bytes() - target, Grower::kLatest, trimmed);
+  if (supply_.pool().bytes() > target) GiveBackIdle(supply_.pool().bytes() - target, ChunkMover::kLatest, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
   (void)soft_limit_.Update(supply_.pool().bytes());  // it has only fallen
@@ -48,7 +48,7 @@ void Allocator::Impl::GiveBackIdle(Bytes wanted, uint64_t freed_until, ChunkProg
   for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
   trimmed.status.Update(others.status());
   CompletionCheck completion(events_, *device_);
-  const ChunkProgress unmapped = grower_.MakeSpare(wanted, nullptr, completion, freed_until);
+  const ChunkProgress unmapped = mover_.MakeSpare(wanted, {completion, nullptr, {}, freed_until});
   trimmed.status.Update(unmapped.status);
   const ChunkProgress released = supply_.Release(unmapped.bytes);
   trimmed.chunks += released.chunks;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/size_class.h"
 #include "core/stream_heap.h"
 #include "vmm/mapping.h"
 
@@ -15,29 +16,10 @@ uint64_t CountSlots(absl::Span<const SlotRun> runs) {
   return count;
 }
 
-// Chunks of one extent come in address order, so that neighbours meet.
-void AddToRuns(const SlotRun& chunk, std::vector<SlotRun>& runs) {
-  if (!runs.empty() && runs.back().segment == chunk.segment && runs.back().end() == chunk.first) {
-    runs.back().count += chunk.count;
-  } else {
-    runs.push_back(chunk);
-  }
-}
-
 SlotRun SlotsOf(const GrowthWindow& window) {
   Segment* segment = window.segment;
   const uint64_t first = segment->SlotOf(window.range.begin);
   return SlotRun{segment, first, segment->SlotOf(segment->SlotCeil(window.range.end())) - first};
-}
-
-AddressRange RangeOf(const SlotRun& run) {
-  return {run.segment->AddressOf(run.first), run.segment->slot_size() * run.count};
-}
-
-RecordedEvent EventOf(const SlotRun& run, SnapshotEventKind kind) {
-  const Segment& segment = *run.segment;
-  return {segment.AddressOf(run.first).value(), segment.slot_size() * run.count, segment.heap()->stream()->number(), 0,
-          kind};
 }
 
 }  // namespace
@@ -69,15 +51,16 @@ absl::StatusOr<Block*> Grower::GrowAt(Segment& segment, AddressRange place, uint
 
 absl::StatusOr<Block*> Grower::GrowInto(const GrowthWindow& window, uint64_t largest_chunk,
                                         CompletionCheck& completion) {
-  const Attempt attempt{SlotsOf(window), largest_chunk, completion};
-  const uint64_t most_vetoes = vetoes_ + idle_queue_.idle_slots();
+  const SlotRun own = SlotsOf(window);
+  const Attempt attempt{own.count, largest_chunk, {completion, nullptr, own}};
+  const uint64_t most_vetoes = mover_.MostVetoes();
   for (;;) {
-    const uint64_t vetoes_before = vetoes_;
+    const uint64_t vetoes_before = mover_.vetoes();
     FillPlan plan(MissingSlots(window));
     absl::Status gathered = MakeRoomInPool(window.segment->heap()->pool(), plan.missing(), attempt);
     if (gathered.ok()) gathered = Gather(plan, attempt);
     if (gathered.ok()) return MapAndTake(window, plan);
-    if (!absl::IsResourceExhausted(gathered) || !MayChooseOthers(vetoes_before, most_vetoes)) return gathered;
+    if (!absl::IsResourceExhausted(gathered) || !mover_.MayChooseOthers(vetoes_before, most_vetoes)) return gathered;
   }
 }
 
@@ -85,9 +68,11 @@ absl::Status Grower::MakeRoomInPool(const PoolState& pool, uint64_t missing, con
   const uint64_t room = pool.Room() / supply_.smallest();
   if (missing <= room) return absl::OkStatus();
   const uint64_t excess = missing - room;
-  const std::vector<SlotRun> victims = SelectAnySize(excess, &pool, attempt);
+  ChunkMover::Filter of_pool = attempt.filter;
+  of_pool.pool = &pool;
+  const std::vector<SlotRun> victims = mover_.SelectAnySize(excess, of_pool);
   if (const uint64_t found = CountSlots(victims); found < excess) return PoolIsFull(pool, excess - found);
-  const ChunkProgress unmapped = MoveAway(victims);
+  const ChunkProgress unmapped = mover_.MoveAway(victims);
   moved_ += unmapped.chunks.count();
   if (!unmapped.status.ok()) return unmapped.status;
   const uint64_t gone = unmapped.bytes / supply_.smallest();
@@ -112,10 +97,7 @@ absl::Status Grower::Gather(FillPlan& plan, const Attempt& attempt) {
   if (status.ok()) status = Create(plan, attempt.largest_chunk, plan.missing());
   if (status.ok() && plan.missing() > 0) {
     status = CheckEnough(plan, 0, attempt);
-    if (status.ok()) status = Move(plan, SelectFitting(plan, 1, kAny, attempt));
-    if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
-    if (status.ok()) status = Move(plan, SelectAnySize(plan.missing(), nullptr, attempt));
-    if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
+    if (status.ok()) status = MoveForced(plan, attempt);
     if (status.ok() && plan.missing() > 0) status = Short(0, plan.missing());
   }
   if (moved_ > moved_before) ++growths_that_moved_;
@@ -126,7 +108,7 @@ absl::Status Grower::CheckEnough(const FillPlan& plan, uint64_t creatable, const
   const uint64_t at_hand = creatable + UnplannedSpare(plan);
   if (plan.missing() <= at_hand) return absl::OkStatus();
   const uint64_t needed = plan.missing() - at_hand;
-  const uint64_t movable = CountSlots(SelectAnySize(needed, nullptr, attempt));
+  const uint64_t movable = CountSlots(mover_.SelectAnySize(needed, attempt.filter));
   return movable < needed ? Short(creatable, needed - movable) : absl::OkStatus();
 }
 
@@ -137,15 +119,68 @@ absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
 }
 
 absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
-  if (policy_ == Growth::kFrugal || supply_.refused()) return Move(plan, SelectFitting(plan, 1, kAny, attempt));
+  if (policy_ == Growth::kFrugal || supply_.refused()) return Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
   const Bytes free_up_to = peak_in_use_ + (supply_.pool().bytes() + supply_.pool().bytes_left()) / kFreeOfLimit;
   if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
     return absl::OkStatus();
   }
   const uint64_t moved_before = moved_;
-  const absl::Status status = Move(plan, SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt));
+  const absl::Status status = Move(plan, mover_.SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt.filter));
   budget_.Moved(moved_ - moved_before);
   return status;
+}
+
+absl::Status Grower::MoveForced(FillPlan& plan, const Attempt& attempt) {
+  forced_ += SizeOf(plan.missing());
+  absl::Status status = Merge(plan, attempt);
+  if (status.ok()) status = Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
+  if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
+  if (status.ok()) status = Move(plan, mover_.SelectAnySize(plan.missing(), attempt.filter));
+  if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
+  return status;
+}
+
+uint64_t Grower::MergedChunkFor(const Attempt& attempt) const {
+  if (!may_merge_ || forced_ < supply_.pool().bytes() / kMergeAfterPart) return 1;
+  // Once the device has refused, what is held is all that there is.
+  Bytes most = supply_.pool().bytes();
+  if (supply_.refusals() == 0) most += supply_.pool().bytes_left();
+  return MergedChunk(SizeOf(attempt.slots), most - std::min(most, peak_in_use_), supply_.smallest());
+}
+
+absl::Status Grower::Merge(FillPlan& plan, const Attempt& attempt) {
+  const uint64_t merged = MergedChunkFor(attempt);
+  if (merged == 1) return absl::OkStatus();
+  absl::Status status = Move(plan, mover_.SelectFitting(plan, merged, kAny, attempt.filter));
+  if (!status.ok()) return status;
+  const ChunkProgress unmapped = mover_.MoveAway(mover_.SelectAnySize(plan.missing(), attempt.filter));
+  moved_ += unmapped.chunks.count();
+  status = unmapped.status;
+  for (uint64_t size = plan.LargestFit(merged); status.ok() && size > 1; size = plan.LargestFit(merged)) {
+    const absl::StatusOr<bool> released = ReleaseSmaller(plan, size);
+    status = released.status();
+    if (!status.ok() || !*released) break;
+    const uint64_t missing_before = plan.missing();
+    status = Create(plan, size, size);
+    if (plan.missing() == missing_before) may_merge_ = false;  // the device keeps what is released
+    if (!may_merge_) break;
+  }
+  UseSpare(plan);
+  return status;
+}
+
+absl::StatusOr<bool> Grower::ReleaseSmaller(const FillPlan& plan, uint64_t slots) {
+  const auto unplanned = [&](uint64_t size) { return supply_.spare(SizeOf(size)) - plan.planned(size); };
+  uint64_t smaller = 0;
+  for (uint64_t size = slots / 2; size > 0; size /= 2) smaller += unplanned(size) * size;
+  if (smaller < slots) return false;
+  // Powers of two, the largest first, add up to `slots` exactly.
+  for (uint64_t size = slots / 2; slots > 0; size /= 2) {
+    for (; slots >= size && unplanned(size) > 0; slots -= size) {
+      if (const absl::Status status = supply_.ReleaseOne(SizeOf(size)); !status.ok()) return status;
+    }
+  }
+  return true;
 }
 
 uint64_t Grower::UnplannedSpare(const FillPlan& plan) const {
@@ -184,7 +219,7 @@ absl::Status Grower::Create(FillPlan& plan, uint64_t largest, uint64_t most) {
 }
 
 absl::Status Grower::Move(FillPlan& plan, absl::Span<const SlotRun> victims) {
-  const ChunkProgress unmapped = MoveAway(victims);
+  const ChunkProgress unmapped = mover_.MoveAway(victims);
   moved_ += unmapped.chunks.count();
   UseSpare(plan);
   return unmapped.status;
@@ -201,82 +236,6 @@ absl::Status Grower::BreakUp(FillPlan& plan, uint64_t largest) {
     }
   }
   return absl::OkStatus();
-}
-
-std::vector<SlotRun> Grower::SelectAnySize(uint64_t slots, const PoolState* pool, const Attempt& attempt) const {
-  std::vector<SlotRun> selected;
-  if (slots == 0) return selected;
-  uint64_t found = 0;
-  ForEachMovable(pool, attempt, [&](const SlotRun& chunk) {
-    AddToRuns(chunk, selected);
-    found += chunk.count;
-    return found < slots;
-  });
-  return selected;
-}
-
-std::vector<SlotRun> Grower::SelectFitting(FillPlan plan, uint64_t smallest, uint64_t most,
-                                           const Attempt& attempt) const {
-  std::vector<SlotRun> selected;
-  if (most == 0 || plan.missing() == 0) return selected;
-  ForEachMovable(nullptr, attempt, [&](const SlotRun& chunk) {
-    if (chunk.count < std::min(smallest, plan.LargestFit(kAny)) || !plan.Add(chunk.count)) return true;
-    AddToRuns(chunk, selected);
-    return --most > 0 && plan.missing() > 0;
-  });
-  return selected;
-}
-
-void Grower::ForEachMovable(const PoolState* pool, const Attempt& attempt,
-                            absl::FunctionRef<bool(const SlotRun& chunk)> visit) const {
-  idle_queue_.ForEach([&](const IdleExtent& extent, const SlotRun& chunk) {
-    if (extent.stamp > attempt.freed_until) return false;  // and so are all that follow
-    const StreamHeap& heap = *chunk.segment->heap();
-    if (pool != nullptr && &heap.pool() != pool) return true;
-    if (!attempt.completion.IsComplete(*heap.stream(), extent.epoch)) return true;
-    return chunk.Touches(attempt.own) || visit(chunk);
-  });
-}
-
-// A run that the driver refuses to unmap is left as it is: a call that fails is taken to have done nothing.
-ChunkProgress Grower::MoveAway(absl::Span<const SlotRun> runs) {
-  ChunkProgress progress;
-  std::vector<ChunkId> chunks;
-  for (const SlotRun& run : WithoutVetoed(runs)) {
-    chunks.clear();
-    for (uint64_t slot = run.first; slot < run.end(); slot = run.segment->ChunkAt(slot).end()) {
-      chunks.push_back(run.segment->chunk(slot));
-    }
-    const ChunkProgress unmapped = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
-    progress.status = unmapped.status;
-    if (!progress.status.ok()) {
-      hooks_.StillMapped(RangeOf(run));
-      return progress;
-    }
-    run.segment->Evict(run);
-    recorder_.Add(EventOf(run, SnapshotEventKind::kUnmap));
-    progress.chunks += unmapped.chunks;
-    progress.bytes += unmapped.bytes;
-  }
-  return progress;
-}
-
-std::vector<SlotRun> Grower::WithoutVetoed(absl::Span<const SlotRun> runs) {
-  if (hooks_.empty()) return {runs.begin(), runs.end()};
-  std::vector<SlotRun> allowed;
-  for (const SlotRun& run : runs) {
-    for (uint64_t slot = run.first; slot < run.end();) {
-      const SlotRun chunk = run.segment->ChunkAt(slot);
-      slot = chunk.end();
-      if (hooks_.MayUnmap(RangeOf(chunk))) {
-        AddToRuns(chunk, allowed);
-      } else {
-        ++vetoes_;
-        run.segment->Defer(chunk);
-      }
-    }
-  }
-  return allowed;
 }
 
 absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const FillPlan& plan) {
@@ -312,23 +271,6 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const Fill
   }
   segment->Take(block, window.range.begin, window.range.size);
   return block;
-}
-
-ChunkProgress Grower::MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion,
-                                uint64_t freed_until) {
-  const Attempt attempt{SlotRun(), 1, completion, freed_until};
-  const uint64_t most_vetoes = vetoes_ + idle_queue_.idle_slots();
-  ChunkProgress progress;
-  uint64_t vetoes_before;
-  do {
-    vetoes_before = vetoes_;
-    const uint64_t slots = RoundUp(wanted - std::min(wanted, progress.bytes), supply_.smallest()) / supply_.smallest();
-    const ChunkProgress more = MoveAway(SelectAnySize(slots, pool, attempt));
-    progress.chunks += more.chunks;
-    progress.bytes += more.bytes;
-    progress.status = more.status;
-  } while (progress.status.ok() && MayChooseOthers(vetoes_before, most_vetoes));
-  return progress;
 }
 
 }  // namespace expanse

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/chunk_mover.h"
 #include "core/chunk_supply.h"
 #include "core/completion.h"
 #include "core/fill_plan.h"
 #include "core/growth_window.h"
-#include "core/idle_queue.h"
 #include "core/mapping_hooks.h"
 #include "core/move_budget.h"
 #include "core/options.h"
@@ -32,13 +30,10 @@ namespace expanse {
 // what is held stays near the most that was ever in use; beyond that it moves first, as far as its budget goes and only
 // chunks no smaller than what it would create instead. A device that refused lately is asked last.
 //
-// Moving takes idle chunks that the device is done with, least recently freed first, whatever pool, stream and size
-// class they served: they are unmapped there and mapped here. Where memory is short, one that is larger than what is
-// missing is released and smaller ones are created in its place. At its limit a pool grows out of its own idle chunks
-// only.
-//
-// A chunk that a callback will not let go is left, and others are taken instead, as long as there are idle ones that
-// were not asked for: so a growth meets no more vetoes than chunks were idle.
+// Moved chunks are unmapped where they are idle and mapped here. Where memory is short, one that is larger than what is
+// missing is released and smaller ones are created in its place; and where moves go on and on although the workload
+// leaves room, several small ones are released for a larger one, which costs hardly more than to move them and makes
+// the next move cheap. At its limit a pool grows out of its own idle chunks only.
 //
 // Each growth is a transaction. After a failure the window is as it was; chunks that were created for it are spare and
 // counted in `created_for_failed`, for the caller to use in another attempt or to release; chunks that were on the move
@@ -46,8 +41,15 @@ namespace expanse {
 // Guarded by the allocator's lock.
 class Grower {
  public:
-  Grower(ChunkSupply& supply, IdleQueue& idle_queue, const MappingHooks& hooks, Recorder& recorder, Growth policy)
-      : supply_(supply), idle_queue_(idle_queue), hooks_(hooks), recorder_(recorder), policy_(policy) {}
+  // With `one_chunk_size` all chunks have the smallest size.
+  Grower(ChunkSupply& supply, ChunkMover& mover, const MappingHooks& hooks, Recorder& recorder, Growth policy,
+         bool one_chunk_size)
+      : supply_(supply),
+        mover_(mover),
+        hooks_(hooks),
+        recorder_(recorder),
+        policy_(policy),
+        may_merge_(!one_chunk_size) {}
 
   // Grows one of `segments`, none of which has a free block of `size`, and takes a block of that size there. Chunks
   // that are created cover at most `largest_chunk` slots. NOT_FOUND: no gap is large enough. RESOURCE_EXHAUSTED: memory
@@ -70,13 +72,6 @@ class Grower {
   // Memory created by failed calls since the last call of this.
   [[nodiscard]] Bytes TakeCreatedForFailed() { return std::exchange(created_for_failed_, Bytes()); }
 
-  // Unmaps idle chunks and makes them spare, until there are `wanted` bytes of them: least recently freed first, as far
-  // as the device is done with them; only those of one pool, unless it is null, that fell idle no later than in the
-  // free `freed_until`. One driver call per run of neighbours. Stops at the first refusal; how many there were by then.
-  static constexpr uint64_t kLatest = std::numeric_limits<uint64_t>::max();
-  [[nodiscard]] ChunkProgress MakeSpare(Bytes wanted, const PoolState* pool, CompletionCheck& completion,
-                                        uint64_t freed_until = kLatest);
-
   // Since it was made: chunks moved; slots mapped where a chunk had been moved or trimmed away before; growths that
   // moved chunks, and that created some.
   [[nodiscard]] uint64_t moved() const { return moved_; }
@@ -86,16 +81,18 @@ class Grower {
   [[nodiscard]] const MoveBudget& budget() const { return budget_; }
 
  private:
-  static constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+  static constexpr uint64_t kAny = FillPlan::kAny;
   // Balanced growth creates freely up to the peak in use and this part of the limit.
   static constexpr uint64_t kFreeOfLimit = 128;
+  // Forced moves merge chunks once this part of what is held was moved by force: a workload that repeats has found its
+  // places by then.
+  static constexpr uint64_t kMergeAfterPart = 2;
 
   // What one attempt knows.
   struct Attempt {
-    SlotRun own;             // the slots of the window
-    uint64_t largest_chunk;  // in slots, that may be created
-    CompletionCheck& completion;
-    uint64_t freed_until = kLatest;  // younger chunks are left
+    uint64_t slots;             // of the window
+    uint64_t largest_chunk;     // in slots, that may be created
+    ChunkMover::Filter filter;  // spares the window
   };
 
   absl::StatusOr<Block*> GrowInto(const GrowthWindow& window, uint64_t largest_chunk, CompletionCheck& completion);
@@ -113,46 +110,38 @@ class Grower {
   // The steps of Gather. Each adds to the plan what it made spare.
   void UseSpare(FillPlan& plan) const;
   absl::Status MoveUnforced(FillPlan& plan, const Attempt& attempt);
+  // Where limit and device leave no choice.
+  absl::Status MoveForced(FillPlan& plan, const Attempt& attempt);
+  // Slots of the chunks that Merge makes; 1: it makes none.
+  [[nodiscard]] uint64_t MergedChunkFor(const Attempt& attempt) const;
+  // Moves, but puts larger chunks in the place of small ones, as far as many of these are at hand.
+  absl::Status Merge(FillPlan& plan, const Attempt& attempt);
+  // Releases spare chunks smaller than `slots` that cover so many in all; false, and none is released, if there are not
+  // enough.
+  absl::StatusOr<bool> ReleaseSmaller(const FillPlan& plan, uint64_t slots);
   // Creates up to `most` slots, in chunks of at most `largest`. No error if limit or device refuse.
   absl::Status Create(FillPlan& plan, uint64_t largest, uint64_t most);
   absl::Status Move(FillPlan& plan, absl::Span<const SlotRun> victims);
   // Puts smaller chunks in the place of spare ones that are larger than what is missing.
   absl::Status BreakUp(FillPlan& plan, uint64_t largest);
 
-  // Idle chunks that the device is done with, as runs of neighbours. The first that cover at least `slots`, or as many
-  // as there are, only of one pool unless it is null; and the first, up to `most`, that cover at least `smallest` slots
-  // each and each still have a place in the plan.
-  [[nodiscard]] std::vector<SlotRun> SelectAnySize(uint64_t slots, const PoolState* pool, const Attempt& attempt) const;
-  [[nodiscard]] std::vector<SlotRun> SelectFitting(FillPlan plan, uint64_t smallest, uint64_t most,
-                                                   const Attempt& attempt) const;
-  // Until `visit` returns false.
-  void ForEachMovable(const PoolState* pool, const Attempt& attempt,
-                      absl::FunctionRef<bool(const SlotRun& chunk)> visit) const;
-  // Unmaps runs of whole chunks, which become spare. Leaves out those that the hooks will not let go, which are then
-  // the last to be chosen again. Stops at the first refusal of the driver.
-  ChunkProgress MoveAway(absl::Span<const SlotRun> runs);
-  std::vector<SlotRun> WithoutVetoed(absl::Span<const SlotRun> runs);
-  // Whether another attempt will choose other chunks: there were vetoes, but not as many as chunks were idle when this
-  // was `most`.
-  [[nodiscard]] bool MayChooseOthers(uint64_t vetoes_before, uint64_t most) const {
-    return vetoes_ != vetoes_before && vetoes_ < most;
-  }
   absl::StatusOr<Block*> MapAndTake(const GrowthWindow& window, const FillPlan& plan);
   [[nodiscard]] Bytes SizeOf(uint64_t slots) const { return supply_.smallest() * slots; }
 
   ChunkSupply& supply_;
-  IdleQueue& idle_queue_;
+  ChunkMover& mover_;
   const MappingHooks& hooks_;
   Recorder& recorder_;
   const Growth policy_;
   MoveBudget budget_;
   Bytes peak_in_use_;
+  bool may_merge_;
+  Bytes forced_;  // what was missing where moves were forced
   uint64_t moved_ = 0;
   uint64_t refilled_ = 0;
   uint64_t growths_that_moved_ = 0;
   uint64_t growths_that_created_ = 0;
   Bytes created_for_failed_;
-  uint64_t vetoes_ = 0;
   bool pool_was_full_ = false;
   Bytes needed_;
   Bytes missing_;

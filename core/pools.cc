@@ -44,7 +44,7 @@ absl::StatusOr<Bytes> Allocator::Impl::TrimPool(PoolId id, Bytes target) {
   const Bytes before = supply_.pool().bytes();
   CompletionCheck completion(events_, *device_);
   const Bytes excess = reserved.current() - target;
-  const ChunkProgress unmapped = grower_.MakeSpare(excess, *pool, completion);
+  const ChunkProgress unmapped = mover_.MakeSpare(excess, {completion, *pool});
   status.Update(unmapped.status);
   status.Update(supply_.Release(unmapped.bytes).status);
   status.Update(completion.status());
@@ -70,7 +70,7 @@ void Allocator::Impl::ReclaimRetiredPools() {
   for (const PoolState* pool : pools_.Pools()) {
     if (!pool->retired() || pool->figures().idle.current().is_zero()) continue;
     CompletionCheck completion(events_, *device_);
-    (void)grower_.MakeSpare(pool->figures().idle.current(), pool, completion);
+    (void)mover_.MakeSpare(pool->figures().idle.current(), {completion, pool});
   }
   DropEmptySegments(/*of_live_streams=*/false);
 }

@@ -166,6 +166,10 @@ class Segment {
   std::vector<Slot> slots_;  // up to the highest slot that was ever mapped
 };
 
+[[nodiscard]] inline AddressRange RangeOf(const SlotRun& slots) {
+  return {slots.segment->AddressOf(slots.first), slots.segment->slot_size() * slots.count};
+}
+
 }  // namespace expanse
 
 #endif  // EXPANSE_CORE_SEGMENT_H_

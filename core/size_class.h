@@ -53,6 +53,16 @@ inline constexpr uint64_t kLargestChunkSlots = 16;
   return absl::bit_floor(std::clamp<uint64_t>(large / slot_size, 1, kLargestChunkSlots));
 }
 
+// Memory that is moved again and again is better moved in larger pieces. How large follows from what the workload
+// leaves: `left` is what the limit exceeds the most that was ever in use by.
+inline constexpr uint64_t kMergedOfLeft = 224;
+
+// How many slots a chunk may cover that takes the place of smaller ones for a block, a power of two. O(1).
+[[nodiscard]] constexpr uint64_t MergedChunk(Bytes block, Bytes left, Bytes slot_size) {
+  const Bytes large = std::min(block / kChunksOfBlock, left / kMergedOfLeft);
+  return absl::bit_floor(std::clamp<uint64_t>(large / slot_size, 1, kLargestChunkSlots));
+}
+
 }  // namespace expanse
 
 #endif  // EXPANSE_CORE_SIZE_CLASS_H_

@@ -59,5 +59,13 @@ TEST(LargestChunkTest, ShrinksWithWhatIsLeft) {
 
 TEST(LargestChunkTest, IsTheSmallestForSmallBlocks) { EXPECT_EQ(Largest(MiB(1), GiB(8), TiB(1)), 1u); }
 
+TEST(MergedChunkTest, GrowsWithWhatTheWorkloadLeaves) {
+  EXPECT_EQ(MergedChunk(GiB(1), MiB(4) * 224 - Bytes(1), MiB(2)), 1u);
+  EXPECT_EQ(MergedChunk(GiB(1), MiB(4) * 224, MiB(2)), 2u);
+  EXPECT_EQ(MergedChunk(GiB(1), TiB(1), MiB(2)), 16u) << "never more than 32 MiB";
+  EXPECT_EQ(MergedChunk(MiB(16), TiB(1), MiB(2)), 2u) << "a quarter of the block";
+  EXPECT_EQ(MergedChunk(Bytes(512), Bytes(), MiB(2)), 1u);
+}
+
 }  // namespace
 }  // namespace expanse
