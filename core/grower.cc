@@ -119,13 +119,15 @@ absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
 }
 
 absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
-  if (policy_ == Growth::kFrugal || supply_.refused()) return Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
+  if (policy_ == Growth::kFrugal || supply_.refused())
+    return Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
   const Bytes free_up_to = peak_in_use_ + (supply_.pool().bytes() + supply_.pool().bytes_left()) / kFreeOfLimit;
   if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
     return absl::OkStatus();
   }
   const uint64_t moved_before = moved_;
-  const absl::Status status = Move(plan, mover_.SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt.filter));
+  const absl::Status status =
+      Move(plan, mover_.SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt.filter));
   budget_.Moved(moved_ - moved_before);
   return status;
 }
