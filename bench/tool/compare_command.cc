@@ -40,7 +40,7 @@ class CompareCommand final : public Command {
   }
 
   absl::StatusOr<ExitStatus> Run() override {
-    if (absl::Status status = flags_.Check(); !status.ok()) return status;
+    if (absl::Status status = flags_.Check(allocators_); !status.ok()) return status;
     if (fit_ && !flags_.on_simulator()) return absl::InvalidArgumentError("--fit: needs the simulated device");
     if (trace_.paths.empty()) trace_.paths.push_back("");  // Load says that none is named
     if (trace_.paths.size() > 1 && flags_.wants_picture()) {

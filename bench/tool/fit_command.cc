@@ -38,7 +38,7 @@ class FitCommand final : public Command {
   }
 
   absl::StatusOr<ExitStatus> Run() override {
-    if (absl::Status status = flags_.Check(); !status.ok()) return status;
+    if (absl::Status status = flags_.Check(allocators_); !status.ok()) return status;
     if (!flags_.on_simulator()) return absl::InvalidArgumentError("--device: fit needs the simulated device");
     absl::StatusOr<bench::LoadedTrace> loaded = trace_.Load();
     if (!loaded.ok()) return loaded.status();

@@ -31,6 +31,20 @@ CLI::Option* AddCount(CLI::App& app, const std::string& option, int64_t* target,
   return AddParsed(app, option, target, parse, "N", help);
 }
 
+CLI::Option* AddOutput(CLI::App& app, const std::string& option, std::string* path, const std::string& help) {
+  auto parse = [](const std::string& text) -> absl::StatusOr<std::string> {
+    if (text.empty()) return absl::InvalidArgumentError("'' is no file name; - is the standard output");
+    return text;
+  };
+  return AddParsed(app, option, path, parse, "FILE", help);
+}
+
+absl::Status RefuseWithoutEffect(const CLI::Option& option, const std::string& where) {
+  if (option.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option.get_name(), ": '", option.results().front(), "' has no effect ", where));
+}
+
 absl::Status ComesLater(const std::string& what) {
   return absl::UnimplementedError(absl::StrCat(what, " comes in a later version"));
 }

@@ -90,8 +90,7 @@ class GenerateCommand final : public Command {
   void Declare(CLI::App& app) override {
     app_ = &app;
     // Options in any place: before the kind as well as after it.
-    app.add_option("-o,--out", out_, "The file to write, .csv or .csv.gz; - is the standard output [-]")
-        ->type_name("FILE");
+    DeclareOut(app);
     llama_app_ = AddKind("llama", "One rank of Llama-2 style pretraining, from the model's shapes");
     llama_app_->footer(
         "Example, 4 steps of Llama-2 70B, stage 0 of 8:\n"
@@ -113,6 +112,7 @@ class GenerateCommand final : public Command {
     if (absl::Status status = CheckNoExtras(*app_); !status.ok()) return status;
     const CLI::App& kind = llama_app_->parsed() ? *llama_app_ : *random_app_;
     if (absl::Status status = CheckNoExtras(kind); !status.ok()) return status;
+    if (absl::Status status = CheckEffects(kind); !status.ok()) return status;
     if (absl::Status status = CheckWritable(out_); !status.ok()) return status;
     absl::StatusOr<bench::Trace> trace =
         llama_app_->parsed() ? bench::GenerateLlama(llama_) : bench::GenerateRandom(random_);
@@ -125,9 +125,25 @@ class GenerateCommand final : public Command {
   CLI::App* AddKind(const std::string& name, const std::string& help) {
     CLI::App* kind = app_->add_subcommand(name, help);
     kind->allow_extras();
-    kind->add_option("-o,--out", out_, "The file to write, .csv or .csv.gz; - is the standard output [-]")
-        ->type_name("FILE");
+    DeclareOut(*kind);
     return kind;
+  }
+
+  void DeclareOut(CLI::App& app) {
+    AddOutput(app, "-o,--out", &out_, "The file to write, .csv or .csv.gz; - is the standard output [-]");
+  }
+
+  absl::Status CheckEffects(const CLI::App& kind) const {
+    if (!app_->get_option("--out")->empty() && !kind.get_option("--out")->empty()) {
+      return absl::InvalidArgumentError("--out: given several times, expected once at most");
+    }
+    if (!llama_app_->parsed() || llama_.vary_seq != VarySeq::kNone) return absl::OkStatus();
+    for (const char* option : {"--vary-min", "--vary-multiple", "--seed"}) {
+      absl::Status status = RefuseWithoutEffect(*llama_app_->get_option(option),
+                                                "on one sequence length; expected --vary-seq step or micro");
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status NoKind() const {

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/tool/command.h"
+#include "bench/tool/flags.h"
 #include "bench/tool/output.h"
 #include "bench/tool/trace_flags.h"
 #include "bench/trace/inspect.h"
@@ -17,7 +18,7 @@ class InspectCommand final : public Command {
  public:
   void Declare(CLI::App& app) override {
     trace_.Declare(app, "FILE");
-    app.add_option("--json", json_, "Write it as JSON; - is the standard output, without the text")->type_name("FILE");
+    AddOutput(app, "--json", &json_, "Write it as JSON; - is the standard output, without the text");
     app.footer(
         "Examples:\n"
         "  expanse inspect snapshot.pickle\n"

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bench/tool/command.h"
 #include "bench/tool/flags.h"
@@ -88,10 +89,13 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ArgumentMismatch& error) {
-    // Every option takes one value or none, so there is one way to get here.
-    const std::string option = std::string(error.what()).substr(0, std::string(error.what()).find(':'));
+    // Every option takes one value or none, and at most once.
+    const std::string what = error.what();
+    const std::string option = what.substr(0, what.find(':'));
+    const char* problem = absl::StrContains(what, "At Most") ? ": given several times, expected once at most"
+                                                             : ": expected a value after it";
     const Declared* chosen = Chosen(commands);
-    return Fail(chosen == nullptr ? "" : chosen->entry->name, absl::StrCat(option, ": expected a value after it"));
+    return Fail(chosen == nullptr ? "" : chosen->entry->name, absl::StrCat(option, problem));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error) == 0 ? kDone : kError;  // --help, --version
     const Declared* chosen = Chosen(commands);

@@ -36,11 +36,7 @@ class ReplayCommand final : public Command {
 
   absl::StatusOr<ExitStatus> Run() override {
     if (absl::Status status = CheckAllocator(allocator_); !status.ok()) return status;
-    if (absl::Status status = flags_.Check(); !status.ok()) return status;
-    if (flags_.wants_recording() && allocator_ != "expanse") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--record: the allocator '", allocator_, "' records nothing; expected expanse"));
-    }
+    if (absl::Status status = flags_.Check({allocator_}); !status.ok()) return status;
     absl::StatusOr<bench::LoadedTrace> loaded = trace_.Load();
     if (!loaded.ok()) return loaded.status();
     const bench::Trace& trace = loaded->trace;

@@ -116,17 +116,26 @@ void ReplayFlags::DeclareDevice(CLI::App& app) {
             "Memory of the simulated device, or as 1.01x a multiple of the trace's peak live bytes [80GiB]");
   AddParsed(app, "--limit", &limit_, ParseRelativeSize, "SIZE",
             "The most physical memory an allocator may hold, or a multiple as above [no limit]");
-  AddChoice<Growth>(app, "--growth", &options_.growth,
-                    {{"lazy", Growth::kLazy}, {"balanced", Growth::kBalanced}, {"frugal", Growth::kFrugal}},
-                    "expanse: create memory first, or move idle memory first, or the one or the other by what it costs "
-                    "[balanced]");
-  AddSize(app, "--chunk", &options_.chunk_size, "expanse: size of a chunk of physical memory [its own choice]");
-  AddSize(app, "--prealloc", &options_.prealloc, "preallocated: size of its first block [0.9 of the capacity]");
-  AddSize(app, "--prewarm", &options_.prewarm, "expanse: memory that is created before the first request [none]");
+  const auto own = [this](const std::string& allocator, const CLI::Option* option) {
+    own_.push_back({option, allocator});
+  };
+  own("expanse",
+      AddChoice<Growth>(
+          app, "--growth", &options_.growth,
+          {{"lazy", Growth::kLazy}, {"balanced", Growth::kBalanced}, {"frugal", Growth::kFrugal}},
+          "expanse: create memory first, or move idle memory first, or the one or the other by what it costs "
+          "[balanced]"));
+  own("expanse",
+      AddSize(app, "--chunk", &options_.chunk_size, "expanse: size of a chunk of physical memory [its own choice]"));
+  own("preallocated",
+      AddSize(app, "--prealloc", &options_.prealloc, "preallocated: size of its first block [0.9 of the capacity]"));
+  own("expanse",
+      AddSize(app, "--prewarm", &options_.prewarm, "expanse: memory that is created before the first request [none]"));
   AddCount(app, "--lag", &options_.lag, "A block's last work completes this many events after its free [0]");
-  AddParsed(app, "--costs", &options_.costs, ParseCosts, "PRESET|FILE",
-            absl::StrCat("What driver calls are modelled to cost: ", absl::StrJoin(sim::CostModel::PresetNames(), ", "),
-                         ", or a file [", options_.costs.name, "]"));
+  costs_option_ = AddParsed(
+      app, "--costs", &options_.costs, ParseCosts, "PRESET|FILE",
+      absl::StrCat("What driver calls are modelled to cost: ", absl::StrJoin(sim::CostModel::PresetNames(), ", "),
+                   ", or a file [", options_.costs.name, "]"));
   app.add_flag("--retry-oom", options_.retry_oom, "Ask for the bytes of each oom_ mark, and free them at once");
 }
 
@@ -134,26 +143,39 @@ void ReplayFlags::DeclareReplay(CLI::App& app) {
   AddCount(app, "--repeat", &options_.repeat, "Replay the trace so many times [1]");
   app.add_flag("--keep-going", options_.keep_going, "Skip requests that fail instead of stopping at the first");
   app.add_flag("--touch", options_.touch, "Write into every block and check it before it is freed");
-  AddCount(app, "--seed", &options_.seed, "Seed of what --touch writes [0]");
+  seed_option_ = AddCount(app, "--seed", &options_.seed, "Seed of what --touch writes [0]");
 }
 
 void ReplayFlags::DeclareOutput(CLI::App& app) {
-  app.add_option("--json", json_, "Write the results as JSON; - is the standard output, without tables")
-      ->type_name("FILE");
-  app.add_option("--svg", svg_, "Write a picture of memory over time; - is the standard output, without tables")
-      ->type_name("FILE");
+  AddOutput(app, "--json", &json_, "Write the results as JSON; - is the standard output, without tables");
+  AddOutput(app, "--svg", &svg_, "Write a picture of memory over time; - is the standard output, without tables");
   AddLater(app, "--html", "FILE", "Write a report");
   AddLater(app, "--perfetto", "FILE", "Write a time line for Perfetto");
 }
 
 void ReplayFlags::DeclareRecord(CLI::App& app) {
-  app.add_option("--record", record_,
-                 "expanse: write what its own recorder kept as a trace, compressed for .gz; - is the standard output, "
-                 "without tables")
-      ->type_name("FILE");
+  own_.push_back({AddOutput(app, "--record", &record_,
+                            "expanse: write what its own recorder kept as a trace, compressed for .gz; - is the "
+                            "standard output, without tables"),
+                  "expanse"});
 }
 
-absl::Status ReplayFlags::Check() const {
+absl::Status ReplayFlags::CheckEffects(absl::Span<const std::string> allocators) const {
+  for (const Own& own : own_) {
+    if (std::find(allocators.begin(), allocators.end(), own.allocator) != allocators.end()) continue;
+    const std::string where =
+        absl::StrCat("on ", absl::StrJoin(allocators, ", "), "; expected the allocator ", own.allocator);
+    if (absl::Status status = RefuseWithoutEffect(*own.option, where); !status.ok()) return status;
+  }
+  if (seed_option_ != nullptr && !options_.touch) {
+    if (absl::Status status = RefuseWithoutEffect(*seed_option_, "without --touch"); !status.ok()) return status;
+  }
+  if (on_simulator()) return absl::OkStatus();
+  return RefuseWithoutEffect(*costs_option_, "on a real device; expected --device sim");
+}
+
+absl::Status ReplayFlags::Check(absl::Span<const std::string> allocators) const {
+  if (absl::Status status = CheckEffects(allocators); !status.ok()) return status;
   if (json_ == "-" && svg_ == "-") {
     return absl::InvalidArgumentError("--json - and --svg - would both write to the standard output");
   }

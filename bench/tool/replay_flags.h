@@ -35,8 +35,9 @@ class ReplayFlags {
 
   void DeclareRecord(CLI::App& app);  // of one replay
 
-  // OK if every output can probably be written and the options go together.
-  [[nodiscard]] absl::Status Check() const;
+  // OK if every output can probably be written and the options go together, each of them with something to do where
+  // these allocators replay.
+  [[nodiscard]] absl::Status Check(absl::Span<const std::string> allocators) const;
   // The options for one replay of `trace`, but for the allocator.
   [[nodiscard]] bench::ReplayOptions Resolve(const bench::Trace& trace) const;
   // Writes the JSON and the picture that were asked for. The JSON of several traces is an array with the object of
@@ -44,7 +45,6 @@ class ReplayFlags {
   [[nodiscard]] absl::Status WriteReports(absl::Span<const TraceReport> reports) const;
   // Writes the recording that was asked for.
   [[nodiscard]] absl::Status WriteRecording(const bench::ReplayResult& result) const;
-  [[nodiscard]] bool wants_recording() const { return !record_.empty(); }
   [[nodiscard]] bool wants_picture() const { return !svg_.empty(); }
   // Whether the standard output is free for a table.
   [[nodiscard]] bool ShowsTable() const { return json_ != "-" && svg_ != "-" && record_ != "-"; }
@@ -55,9 +55,20 @@ class ReplayFlags {
   [[nodiscard]] std::string DescribeDevice(const bench::ReplayResult& result) const;
 
  private:
+  // An option that only one allocator listens to.
+  struct Own {
+    const CLI::Option* option;
+    std::string allocator;
+  };
+
+  [[nodiscard]] absl::Status CheckEffects(absl::Span<const std::string> allocators) const;
+
   bench::ReplayOptions options_;
   std::optional<RelativeSize> capacity_, limit_;
   std::string json_, svg_, record_;
+  std::vector<Own> own_;
+  const CLI::Option* costs_option_ = nullptr;
+  const CLI::Option* seed_option_ = nullptr;  // null where the command replays nothing that is touched
 };
 
 // Declares --allocators, a list separated by commas; all of them unless given.

@@ -58,13 +58,13 @@ absl::StatusOr<LoadedTrace> ParseTrace(const Input& input, const ReadOptions& op
           absl::StrCat(input.name, ": this is ", other,
                        ", which cannot be read; expected the base format or a pickled PyTorch snapshot"));
     }
+    if (options.device.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(input.name, ": --snapshot-device: '", options.device->value(),
+                                                     "' has no effect on a trace in the base format, which is of one "
+                                                     "device; expected a PyTorch memory snapshot"));
+    }
     loaded.format = TraceFormat::kBase;
     trace = ParseBaseFormat(input.text, input.name);
-    if (trace.ok() && options.device.has_value()) {
-      loaded.warnings.push_back(absl::StrCat(input.name,
-                                             ": a trace in the base format is of one device; the choice of device ",
-                                             options.device->value(), " is ignored"));
-    }
   }
   if (!trace.ok()) return trace.status();
   loaded.trace = *std::move(trace);

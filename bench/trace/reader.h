@@ -25,7 +25,7 @@ enum class TraceFormat {
 
 struct ReadOptions {
   Bytes max_input = kDefaultMaxInput;   // decompressed
-  std::optional<DeviceOrdinal> device;  // of a snapshot of several; by default the one with the most events
+  std::optional<DeviceOrdinal> device;  // of a snapshot, else the one with the most events; other formats have none
 };
 
 struct LoadedTrace {

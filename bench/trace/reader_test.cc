@@ -92,10 +92,12 @@ TEST(ParseTrace, NamesFormatsItKnowsAndCannotRead) {
   EXPECT_EQ(Parse("").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ParseTrace, SaysThatTheBaseFormatHasOneDevice) {
+TEST(ParseTrace, ADeviceCannotBeChosenInTheBaseFormat) {
   ReadOptions options;
   options.device = DeviceOrdinal(3);
-  EXPECT_THAT(Parse(kText, options).value().warnings, ElementsAre(HasSubstr("the choice of device 3 is ignored")));
+  const absl::Status status = Parse(kText, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("in: --snapshot-device: '3' has no effect"));
 }
 
 TEST_F(WriteTraceTest, WritesPlainAndGzipThatReadBack) {
