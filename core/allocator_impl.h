@@ -140,6 +140,8 @@ class Allocator::Impl {
   Segment* FindSegment(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the slabs of segments back in which nothing is left: those of destroyed streams and retired pools, or all.
   void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- figures.cc
   Stats CurrentStats() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UpdateFigures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -174,16 +176,18 @@ class Allocator::Impl {
   bool AskOtherAllocators(Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AskCallbacks(const Request& request, const absl::Status& failure, Climb& climb)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CouldEverFit(const Request& request, const Climb& climb) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Shortage DescribeShortage(const Request& request, const absl::Status& reason, const Climb& climb)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- waiting.cc
   // Waits until something more is complete, in `pool` unless it is null. False if nothing is left to wait for that may
   // help.
   absl::StatusOr<bool> WaitForMore(const PoolState* pool, Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool CouldEverFit(const Request& request, const Climb& climb) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<HeldBack> OldestIncomplete(const PoolState* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Both release the lock while they wait.
   absl::Status WaitFor(const Ticket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status WaitForContext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Shortage DescribeShortage(const Request& request, const absl::Status& reason, const Climb& climb)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- give_back.cc
   // Gives idle memory back until at most `target` bytes are held, without waiting. What was released.
