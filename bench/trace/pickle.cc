@@ -1,8 +1,9 @@
 #include "bench/trace/pickle.h"
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "bench/trace/pickle_input.h"
 #include "bench/trace/pickle_machine.h"
+#include "bench/trace/quote.h"
 
 namespace expanse::bench {
 
@@ -29,10 +30,7 @@ std::optional<uint64_t> PickleValue::AsUint64() const {
   // From 2^63 to 2^64 - 1 an integer takes nine bytes, little-endian, the last of them the sign's and zero.
   if (node.kind != PickleKind::kBigInt || node.count != 9 || pickle_->data_[node.payload + 8] != '\0')
     return std::nullopt;
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i)
-    value = value << 8 | static_cast<unsigned char>(pickle_->data_[node.payload + static_cast<size_t>(i)]);
-  return value;
+  return LittleEndian(pickle_->data_.substr(node.payload, 8));
 }
 
 std::optional<double> PickleValue::AsDouble() const {
@@ -64,7 +62,6 @@ uint32_t PickleValue::size() const {
 }
 
 std::string PickleValue::Describe() const {
-  constexpr uint32_t kLongest = 60;
   const Pickle::Node& node = pickle_->nodes_[node_];
   switch (node.kind) {
     case PickleKind::kNone:
@@ -78,7 +75,7 @@ std::string PickleValue::Describe() const {
     case PickleKind::kFloat:
       return absl::StrCat(*AsDouble());
     case PickleKind::kString:
-      return absl::StrCat("'", absl::CHexEscape(AsString()->substr(0, kLongest)), node.count > kLongest ? "...'" : "'");
+      return Quote(*AsString());
     case PickleKind::kBytes:
       return absl::StrCat(node.count, " bytes");
     case PickleKind::kList:

@@ -4,84 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench/trace/pickle_opcodes.h"
 
 namespace expanse::bench {
 namespace {
-
-// The opcodes served here; names and bytes as in Python's pickletools.
-enum Opcode : uint8_t {
-  kMark = '(',
-  kStop = '.',
-  kPop = '0',
-  kPopMark = '1',
-  kDup = '2',
-  kBinFloat = 'G',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kNone = 'N',
-  kBinString = 'T',
-  kShortBinString = 'U',
-  kBinUnicode = 'X',
-  kEmptyList = ']',
-  kAppend = 'a',
-  kAppends = 'e',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kSetItem = 's',
-  kTuple = 't',
-  kSetItems = 'u',
-  kEmptyTuple = ')',
-  kEmptyDict = '}',
-  kBinBytes = 'B',
-  kShortBinBytes = 'C',
-  kProto = 0x80,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kLong4 = 0x8b,
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kBinBytes8 = 0x8e,
-  kEmptySet = 0x8f,
-  kAddItems = 0x90,
-  kFrozenSet = 0x91,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-  kByteArray8 = 0x96,
-};
-
-struct RefusedOpcode {
-  uint8_t opcode;
-  const char* name;
-  const char* why;
-};
-
-constexpr const char* kCalls = "imports or calls code, and only plain data is read";
-constexpr const char* kOutside = "refers to something outside the file, and only plain data is read";
-constexpr const char* kOldText = "belongs to protocols 0 and 1, and protocols 2 to 5 are read";
-
-constexpr RefusedOpcode kRefused[] = {
-    {'c', "GLOBAL", kCalls},      {0x93, "STACK_GLOBAL", kCalls},  {'R', "REDUCE", kCalls},
-    {'b', "BUILD", kCalls},       {'i', "INST", kCalls},           {'o', "OBJ", kCalls},
-    {0x81, "NEWOBJ", kCalls},     {0x92, "NEWOBJ_EX", kCalls},     {0x82, "EXT1", kCalls},
-    {0x83, "EXT2", kCalls},       {0x84, "EXT4", kCalls},          {'P', "PERSID", kOutside},
-    {'Q', "BINPERSID", kOutside}, {0x97, "NEXT_BUFFER", kOutside}, {0x98, "READONLY_BUFFER", kOutside},
-    {'I', "INT", kOldText},       {'L', "LONG", kOldText},         {'F', "FLOAT", kOldText},
-    {'S', "STRING", kOldText},    {'V', "UNICODE", kOldText},      {'g', "GET", kOldText},
-    {'p', "PUT", kOldText},       {'d', "DICT", kOldText},         {'l', "LIST", kOldText},
-};
-
-uint64_t LittleEndian(absl::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i > 0; --i) value = value << 8 | static_cast<unsigned char>(bytes[i - 1]);
-  return value;
-}
 
 // The two's complement value of 1 to 8 bytes.
 uint64_t SignExtended(uint64_t value, uint64_t bytes) {
@@ -93,120 +19,119 @@ uint64_t SignExtended(uint64_t value, uint64_t bytes) {
 }  // namespace
 
 absl::StatusOr<Pickle> PickleMachine::Run() {
-  if (data_.size() >= std::numeric_limits<uint32_t>::max()) {
-    return Error(absl::StrCat("a pickle of ", data_.size(), " bytes, expected less than 4 GiB"));
+  if (input_.data().size() >= std::numeric_limits<uint32_t>::max()) {
+    return Error(absl::StrCat("a pickle of ", input_.data().size(), " bytes, expected less than 4 GiB"));
   }
   pickle_.links_.Add({0, 0});  // link 0 stands for "none"
   bool done = false;
   while (!done) {
-    opcode_at_ = position_;
-    if (position_ == data_.size()) return Error("the file stops short, expected another opcode");
-    const auto opcode = static_cast<uint8_t>(data_[position_++]);
-    if (opcode_at_ == 0 && opcode != kProto) return Error("expected the opcode PROTO (0x80) of protocols 2 to 5");
-    const absl::Status status = Step(opcode, done);
+    uint8_t opcode = 0;
+    absl::Status status = input_.TakeOpcode(opcode);
+    if (status.ok()) status = Step(opcode, done);
     if (!status.ok()) return status;
   }
   pickle_.root_ = stack_.back();
-  pickle_.consumed_ = position_;
+  pickle_.consumed_ = input_.position();
   return std::move(pickle_);
 }
 
 absl::Status PickleMachine::Step(uint8_t opcode, bool& done) {
+  using Op = PickleOpcode;
+  const auto op = static_cast<Op>(opcode);
   uint64_t value = 0;
   absl::Status status;
-  switch (opcode) {
-    case kProto:
-      status = ReadUnsigned(1, value);
+  switch (op) {
+    case Op::kProto:
+      status = input_.TakeUnsigned(1, value);
       if (status.ok() && (value < 2 || value > 5)) return Error(absl::StrCat("protocol ", value, ", expected 2 to 5"));
       return status;
-    case kFrame:
-      status = ReadUnsigned(8, value);
-      if (status.ok() && value > data_.size() - position_) {
-        return Error(
-            absl::StrCat("a frame of ", value, " bytes, expected at most the ", data_.size() - position_, " left"));
+    case Op::kFrame:
+      status = input_.TakeUnsigned(8, value);
+      if (status.ok() && value > input_.left()) {
+        return Error(absl::StrCat("a frame of ", value, " bytes, expected at most the ", input_.left(), " left"));
       }
       return status;
-    case kStop:
+    case Op::kStop:
       done = true;
       return Need(1);
 
-    case kNone:
+    case Op::kNone:
       Push(PickleKind::kNone);
       return status;
-    case kNewTrue:
-    case kNewFalse:
-      Push(PickleKind::kBool, opcode == kNewTrue ? 1 : 0);
+    case Op::kNewTrue:
+    case Op::kNewFalse:
+      Push(PickleKind::kBool, op == Op::kNewTrue ? 1 : 0);
       return status;
-    case kBinInt:
+    case Op::kBinInt:
       return PushInt(4, /*sign=*/true);
-    case kBinInt1:
+    case Op::kBinInt1:
       return PushInt(1, /*sign=*/false);
-    case kBinInt2:
+    case Op::kBinInt2:
       return PushInt(2, /*sign=*/false);
-    case kLong1:
+    case Op::kLong1:
       return PushLong(1);
-    case kLong4:
+    case Op::kLong4:
       return PushLong(4);
-    case kBinFloat:
+    case Op::kBinFloat:
       return PushFloat();
-    case kShortBinUnicode:
-    case kShortBinString:
+    case Op::kShortBinUnicode:
+    case Op::kShortBinString:
       return PushSpan(PickleKind::kString, 1);
-    case kBinUnicode:
-    case kBinString:
+    case Op::kBinUnicode:
+    case Op::kBinString:
       return PushSpan(PickleKind::kString, 4);
-    case kBinUnicode8:
+    case Op::kBinUnicode8:
       return PushSpan(PickleKind::kString, 8);
-    case kShortBinBytes:
+    case Op::kShortBinBytes:
       return PushSpan(PickleKind::kBytes, 1);
-    case kBinBytes:
+    case Op::kBinBytes:
       return PushSpan(PickleKind::kBytes, 4);
-    case kBinBytes8:
-    case kByteArray8:
+    case Op::kBinBytes8:
+    case Op::kByteArray8:
       return PushSpan(PickleKind::kBytes, 8);
 
-    case kEmptyList:
+    case Op::kEmptyList:
       Push(PickleKind::kList);
       return status;
-    case kEmptyDict:
+    case Op::kEmptyDict:
       Push(PickleKind::kDict);
       return status;
-    case kEmptySet:
+    case Op::kEmptySet:
       Push(PickleKind::kSet);
       return status;
-    case kEmptyTuple:
+    case Op::kEmptyTuple:
       Push(PickleKind::kTuple);
       return status;
-    case kTuple1:
-    case kTuple2:
-    case kTuple3: {
-      const size_t items = opcode - kTuple1 + size_t{1};
+    case Op::kTuple1:
+    case Op::kTuple2:
+    case Op::kTuple3: {
+      const size_t items = opcode - static_cast<size_t>(Op::kTuple1) + 1;
       status = Need(items);
       if (status.ok()) PushContainer(PickleKind::kTuple, stack_.size() - items);
       return status;
     }
-    case kTuple:
-    case kFrozenSet: {
+    case Op::kTuple:
+    case Op::kFrozenSet: {
       size_t from = 0;
       status = TakeMark(from);
-      if (status.ok()) PushContainer(opcode == kTuple ? PickleKind::kTuple : PickleKind::kSet, from);
+      if (status.ok()) PushContainer(op == Op::kTuple ? PickleKind::kTuple : PickleKind::kSet, from);
       return status;
     }
-    case kAppend:
+    case Op::kAppend:
       return Extend(PickleKind::kList, 1);
-    case kAppends:
+    case Op::kAppends:
       return ExtendFromMark(PickleKind::kList);
-    case kSetItem:
+    case Op::kSetItem:
       return Extend(PickleKind::kDict, 2);
-    case kSetItems:
+    case Op::kSetItems:
       return ExtendFromMark(PickleKind::kDict);
-    case kAddItems:
+    case Op::kAddItems:
       return ExtendFromMark(PickleKind::kSet);
 
-    case kMark:
+    case Op::kMark:
       marks_.push_back(static_cast<uint32_t>(stack_.size()));
       return status;
-    case kPop:
+    case Op::kPop:
       // As Python does: where nothing lies above the mark, the mark itself goes.
       if (!marks_.empty() && marks_.back() == stack_.size()) {
         marks_.pop_back();
@@ -215,60 +140,40 @@ absl::Status PickleMachine::Step(uint8_t opcode, bool& done) {
       status = Need(1);
       if (status.ok()) stack_.pop_back();
       return status;
-    case kPopMark: {
+    case Op::kPopMark: {
       size_t from = 0;
       status = TakeMark(from);
       if (status.ok()) stack_.resize(from);
       return status;
     }
-    case kDup:
+    case Op::kDup:
       status = Need(1);
       if (status.ok()) stack_.push_back(stack_.back());
       return status;
 
-    case kMemoize:
+    case Op::kMemoize:
       return Put(memoized_);
-    case kBinPut:
-    case kLongBinPut:
-      status = ReadUnsigned(opcode == kBinPut ? 1 : 4, value);
+    case Op::kBinPut:
+    case Op::kLongBinPut:
+      status = input_.TakeUnsigned(op == Op::kBinPut ? 1 : 4, value);
       return status.ok() ? Put(value) : status;
-    case kBinGet:
+    case Op::kBinGet:
       return Get(1);
-    case kLongBinGet:
+    case Op::kLongBinGet:
       return Get(4);
     default:
       break;
   }
-  for (const RefusedOpcode& refused : kRefused) {
+  for (const RefusedPickleOpcode& refused : kRefusedPickleOpcodes) {
     if (refused.opcode == opcode) return Error(absl::StrCat("opcode ", refused.name, " ", refused.why));
   }
   return Error("no such opcode, expected one of protocols 2 to 5");
 }
 
-absl::Status PickleMachine::ReadUnsigned(int width, uint64_t& value) {
-  const auto bytes = static_cast<size_t>(width);
-  if (data_.size() - position_ < bytes) return Error("the file stops within the opcode's argument");
-  value = LittleEndian(data_.substr(position_, bytes));
-  position_ += bytes;
-  return absl::OkStatus();
-}
-
-absl::Status PickleMachine::ReadSpan(int length_width, uint64_t& offset, uint64_t& length) {
-  const absl::Status status = ReadUnsigned(length_width, length);
-  if (!status.ok()) return status;
-  if (length > data_.size() - position_) {
-    return Error(
-        absl::StrCat("a length of ", length, " bytes, expected at most the ", data_.size() - position_, " left"));
-  }
-  offset = position_;
-  position_ += length;
-  return absl::OkStatus();
-}
-
 absl::Status PickleMachine::PushSpan(PickleKind kind, int length_width) {
   uint64_t offset = 0;
   uint64_t length = 0;
-  const absl::Status status = ReadSpan(length_width, offset, length);
+  const absl::Status status = input_.TakeSpan(length_width, offset, length);
   if (status.ok()) Push(kind, offset, static_cast<uint32_t>(length));
   return status;
 }
@@ -276,26 +181,26 @@ absl::Status PickleMachine::PushSpan(PickleKind kind, int length_width) {
 absl::Status PickleMachine::PushLong(int length_width) {
   uint64_t offset = 0;
   uint64_t length = 0;
-  const absl::Status status = ReadSpan(length_width, offset, length);
+  const absl::Status status = input_.TakeSpan(length_width, offset, length);
   if (!status.ok()) return status;
   if (length > sizeof(uint64_t)) {
     Push(PickleKind::kBigInt, offset, static_cast<uint32_t>(length));
   } else {
-    Push(PickleKind::kInt, SignExtended(LittleEndian(data_.substr(offset, length)), length));
+    Push(PickleKind::kInt, SignExtended(LittleEndian(input_.data().substr(offset, length)), length));
   }
   return status;
 }
 
 absl::Status PickleMachine::PushInt(int width, bool sign) {
   uint64_t value = 0;
-  const absl::Status status = ReadUnsigned(width, value);
+  const absl::Status status = input_.TakeUnsigned(width, value);
   if (status.ok()) Push(PickleKind::kInt, sign ? SignExtended(value, static_cast<uint64_t>(width)) : value);
   return status;
 }
 
 absl::Status PickleMachine::PushFloat() {
   uint64_t bits = 0;
-  const absl::Status status = ReadUnsigned(8, bits);
+  const absl::Status status = input_.TakeUnsigned(8, bits);
   // The one argument that is big-endian.
   if (status.ok()) Push(PickleKind::kFloat, __builtin_bswap64(bits));
   return status;
@@ -363,7 +268,7 @@ void PickleMachine::MoveInto(uint32_t container, size_t from) {
 
 absl::Status PickleMachine::Get(int width) {
   uint64_t index = 0;
-  const absl::Status status = ReadUnsigned(width, index);
+  const absl::Status status = input_.TakeUnsigned(width, index);
   if (!status.ok()) return status;
   if (index >= memo_.size() || memo_[index] == 0)
     return Error(absl::StrCat("memo entry ", index, ", expected one that was put"));
@@ -376,20 +281,12 @@ absl::Status PickleMachine::Put(uint64_t index) {
   if (!status.ok()) return status;
   // Writers number entries from 0 (torch's and Python's both), so an index beyond the bytes read so far is no honest
   // one.
-  if (index > position_)
-    return Error(absl::StrCat("memo entry ", index, " after ", position_, " bytes, expected a lower number"));
+  if (index > input_.position())
+    return Error(absl::StrCat("memo entry ", index, " after ", input_.position(), " bytes, expected a lower number"));
   if (index >= memo_.size()) memo_.resize(index + 1);
   if (memo_[index] == 0) ++memoized_;
   memo_[index] = stack_.back() + 1;
   return status;
-}
-
-absl::Status PickleMachine::Error(absl::string_view problem) const {
-  std::string at;
-  if (opcode_at_ < data_.size()) {
-    at = absl::StrCat(" (opcode 0x", absl::Hex(static_cast<uint8_t>(data_[opcode_at_]), absl::kZeroPad2), ")");
-  }
-  return absl::InvalidArgumentError(absl::StrCat(name_, ": byte ", opcode_at_, at, ": ", problem));
 }
 
 }  // namespace expanse::bench

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "bench/trace/pickle.h"
+#include "bench/trace/pickle_input.h"
 
 namespace expanse::bench {
 
@@ -22,19 +22,15 @@ namespace expanse::bench {
 // added for an entry that leaves the stack. Hence memory stays in proportion to the bytes read.
 class PickleMachine {
  public:
-  PickleMachine(absl::string_view data, absl::string_view name) : data_(data), name_(name), pickle_(data) {}
+  PickleMachine(absl::string_view data, absl::string_view name) : input_(data, name), pickle_(data) {}
 
   [[nodiscard]] absl::StatusOr<Pickle> Run();
 
  private:
   using Node = Pickle::Node;
 
-  // One opcode; `done` becomes true at STOP. The first byte of data_ from position_ is its argument.
+  // One opcode, whose arguments are next in the input; `done` becomes true at STOP.
   [[nodiscard]] absl::Status Step(uint8_t opcode, bool& done);
-
-  // Arguments of `width` bytes, little-endian.
-  [[nodiscard]] absl::Status ReadUnsigned(int width, uint64_t& value);
-  [[nodiscard]] absl::Status ReadSpan(int length_width, uint64_t& offset, uint64_t& length);
 
   [[nodiscard]] absl::Status PushSpan(PickleKind kind, int length_width);  // str and bytes
   [[nodiscard]] absl::Status PushLong(int length_width);                   // an integer of any length
@@ -58,13 +54,10 @@ class PickleMachine {
   [[nodiscard]] absl::Status Get(int width);
   [[nodiscard]] absl::Status Put(uint64_t index);
 
-  [[nodiscard]] absl::Status Error(absl::string_view problem) const;
+  [[nodiscard]] absl::Status Error(absl::string_view problem) const { return input_.Error(problem); }
 
-  const absl::string_view data_;
-  const absl::string_view name_;
+  PickleInput input_;
   Pickle pickle_;
-  size_t position_ = 0;
-  size_t opcode_at_ = 0;
   uint64_t memoized_ = 0;  // what MEMOIZE numbers next
   std::vector<uint32_t> stack_;
   std::vector<uint32_t> marks_;

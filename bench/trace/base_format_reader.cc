@@ -1,4 +1,4 @@
-#include "bench/trace/base_format.h"
+// ParseBaseFormat and LooksLikeBaseFormat of base_format.h.
 
 #include <algorithm>
 #include <charconv>
@@ -7,25 +7,20 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "bench/trace/base_format.h"
+#include "bench/trace/base_format_text.h"
+#include "bench/trace/quote.h"
 
 namespace expanse::bench {
 namespace {
 
-constexpr absl::string_view kHeader = "op,id,bytes,stream";
 constexpr absl::string_view kColumns[] = {"op", "id", "bytes", "stream"};
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kShortestRow = 6;  // "w,,,0" and its line break
-
-// A value from the file as messages show it: printable, and short whatever the file holds.
-std::string Quote(absl::string_view value) {
-  constexpr size_t kLongest = 60;
-  return absl::StrCat("'", absl::CHexEscape(value.substr(0, kLongest)), value.size() > kLongest ? "..." : "", "'");
-}
 
 // What a line says: without its comment, its line break and blanks around it.
 absl::string_view Meaning(absl::string_view line) { return absl::StripAsciiWhitespace(line.substr(0, line.find('#'))); }
@@ -55,10 +50,6 @@ Row CutRow(absl::string_view line) {
     line.remove_prefix(comma + 1);
   }
   return row;
-}
-
-bool HasControlCharacter(absl::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); });
 }
 
 class Parser {
@@ -95,10 +86,10 @@ class Parser {
   absl::Status ReadHeader() {
     absl::string_view line;
     while (line.empty() && !rest_.empty()) line = NextLine();
-    if (line.empty()) return Error(absl::StrCat("the file holds no rows, expected the header ", kHeader));
+    if (line.empty()) return Error(absl::StrCat("the file holds no rows, expected the header ", kBaseFormatHeader));
     const Row row = CutRow(line);
     if (!std::equal(std::begin(kColumns), std::end(kColumns), row.field)) {
-      return Error(absl::StrCat(Quote(line), ", expected the header ", kHeader));
+      return Error(absl::StrCat(Quote(line), ", expected the header ", kBaseFormatHeader));
     }
     if (!row.extra.empty()) trace_.extra_header = absl::StrSplit(row.extra.substr(1), ',');
     return absl::OkStatus();
@@ -110,7 +101,8 @@ class Parser {
       return Error(absl::StrCat("operation ", Quote(row.field[0]), ", expected one of a f m u k w"));
     }
     if (row.fields < 4) {
-      return Error(absl::StrCat(row.fields, " fields in ", Quote(line), ", expected at least four: ", kHeader));
+      return Error(
+          absl::StrCat(row.fields, " fields in ", Quote(line), ", expected at least four: ", kBaseFormatHeader));
     }
     TraceEvent event{};
     const absl::Status status = ReadFields(row, event);
@@ -233,74 +225,10 @@ class Parser {
   Bytes live_;                                            // rounded
 };
 
-bool FitsColumn(absl::string_view text) {
-  return !HasControlCharacter(text) && text == absl::StripAsciiWhitespace(text) &&
-         text.find_first_of(",#") == absl::string_view::npos;
-}
-
-absl::Status CheckWritable(const Trace& trace) {
-  const absl::Status valid = Validate(trace);
-  if (!valid.ok()) return valid;
-  for (const std::string& label : trace.labels) {
-    if (label.empty() || !FitsColumn(label)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "label ", Quote(label), " cannot be written, expected text without comma, '#' or control characters"));
-    }
-  }
-  for (const std::string& extra : trace.extra_columns) {
-    if (extra.empty()) continue;
-    if (extra[0] != ',' || absl::StrContains(extra, '#') || absl::StrContains(extra, '\n') ||
-        extra != absl::StripTrailingAsciiWhitespace(extra)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "columns ", Quote(extra), " cannot be written, expected a comma first, no '#' and no line break"));
-    }
-  }
-  for (const std::string& column : trace.extra_header) {
-    if (absl::StrContains(column, ',') || absl::StrContains(column, '#') || absl::StrContains(column, '\n')) {
-      return absl::InvalidArgumentError(absl::StrCat("column name ", Quote(column), " cannot be written"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<Trace> ParseBaseFormat(absl::string_view text, absl::string_view name) {
   return Parser(text, name).Run();
-}
-
-absl::StatusOr<std::string> FormatBaseFormat(const Trace& trace) {
-  const absl::Status status = CheckWritable(trace);
-  if (!status.ok()) return status;
-  std::string text(kHeader);
-  for (const std::string& column : trace.extra_header) absl::StrAppend(&text, ",", column);
-  text += '\n';
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const TraceEvent& e = trace.events[i];
-    switch (e.op) {
-      case TraceOp::kAllocate:
-        absl::StrAppend(&text, "a,", trace.ids[e.block], ",", e.value, ",", e.stream);
-        break;
-      case TraceOp::kFree:
-        absl::StrAppend(&text, "f,", trace.ids[e.block], ",,", e.stream);
-        break;
-      case TraceOp::kMark:
-        absl::StrAppend(&text, "m,", trace.labels[e.block], ",,");
-        break;
-      case TraceOp::kUse:
-        absl::StrAppend(&text, "u,", trace.ids[e.block], ",,", e.stream);
-        break;
-      case TraceOp::kWork:
-        absl::StrAppend(&text, "k,", trace.ids[e.block], ",", e.value, ",", e.stream);
-        break;
-      case TraceOp::kWait:
-        absl::StrAppend(&text, "w,,,", e.stream);
-        break;
-    }
-    if (!trace.extra_columns.empty()) text += trace.extra_columns[i];
-    text += '\n';
-  }
-  return text;
 }
 
 bool LooksLikeBaseFormat(absl::string_view text) {
