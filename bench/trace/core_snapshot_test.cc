@@ -1,7 +1,11 @@
 // What the library writes about itself, read by those for whom it is written: snapshots in PyTorch's layout by the
-// reader of such snapshots, recordings by the reader of traces, JSON by its schema.
+// reader of such snapshots and by Python, recordings by the reader of traces, JSON by its schema.
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -72,6 +76,21 @@ class Schema {
   const Json root_;
 };
 
+// Python's own pickle loads it, and it has all that PyTorch's viewers look at: scripts/check_pytorch_snapshot.py.
+testing::AssertionResult PythonAccepts(const Snapshot& snapshot) {
+#ifdef EXPANSE_SNAPSHOT_CHECK
+  const std::string path = testing::TempDir() + "/core_snapshot_test." + std::to_string(getpid()) + ".pickle";
+  std::ofstream(path, std::ios::binary) << ToPyTorchPickle(snapshot);
+  const int status = std::system(("exec " EXPANSE_SNAPSHOT_CHECK " '" + path + "' >/dev/null").c_str());
+  std::remove(path.c_str());
+  if (status == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "the check ended with " << status << ", and said above what is wrong";
+#else
+  (void)snapshot;
+  return testing::AssertionSuccess() << "no Python here";
+#endif
+}
+
 class CoreSnapshot : public AllocatorTest {
  protected:
   // Everything that a snapshot can hold, on a device whose memory runs out.
@@ -130,6 +149,17 @@ TEST_F(CoreSnapshot, PyTorchsLayoutHasTheBlocksWithoutARecording) {
                                   std::pair<uint64_t, int32_t>(3145728, 1)));
 }
 
+TEST_F(CoreSnapshot, PythonReadsPyTorchsLayout) {
+  Snapshot snapshot = allocator_->TakeSnapshot();
+  EXPECT_TRUE(PythonAccepts(snapshot));
+  EXPECT_TRUE(PythonAccepts(Snapshot()));
+#ifdef EXPANSE_SNAPSHOT_CHECK
+  // The check looks: more cannot be asked for than a block holds.
+  snapshot.segments.front().blocks.front().requested = GiB(1);
+  EXPECT_FALSE(PythonAccepts(snapshot));
+#endif
+}
+
 TEST_F(CoreSnapshot, ARecordingIsATrace) {
   const absl::StatusOr<std::string> recording = allocator_->GetRecording();
   ASSERT_TRUE(recording.ok()) << recording.status();
@@ -177,6 +207,9 @@ TEST(CoreRecording, IsATraceWhereverItsWindowBegins) {
       ASSERT_TRUE(trace.ok()) << trace.status();
       ASSERT_EQ(Summarize(*trace).live_at_end, allocator.GetStats().live.current);
       ASSERT_EQ(Summarize(*trace).live_blocks_at_end, live.size());
+      if (i == 999) {
+        ASSERT_TRUE(PythonAccepts(allocator.TakeSnapshot()));
+      }
     }
   }
 }
