@@ -30,7 +30,7 @@ SnapshotBlockState StateOf(BlockState state) {
   return SnapshotBlockState::kFree;
 }
 
-SnapshotSegment Describe(const Segment& segment, int size_class) {
+SnapshotSegment Describe(const Segment& segment, int size_class, const PinTable& pins) {
   SnapshotSegment described;
   described.address = segment.range().begin;
   described.size = segment.range().size;
@@ -47,7 +47,7 @@ SnapshotSegment Describe(const Segment& segment, int size_class) {
     if (chunk.is_none() || segment.ChunkAt(slot).first != slot) continue;
     described.chunks.push_back(SnapshotChunk{chunk.index(), segment.AddressOf(slot),
                                              segment.slot_size() * segment.ChunkAt(slot).count,
-                                             segment.stamp(slot) != 0});
+                                             segment.stamp(slot) != 0 && !pins.IsPinned(chunk)});
   }
   return described;
 }
@@ -98,7 +98,7 @@ Snapshot Allocator::Impl::TakeSnapshot() const {
     for (const StreamHeap* heap : pool->Heaps()) {
       for (int size_class = 0; size_class < kSizeClassCount; ++size_class) {
         for (const std::unique_ptr<Segment>& segment : heap->set(size_class).segments) {
-          snapshot.segments.push_back(Describe(*segment, size_class));
+          snapshot.segments.push_back(Describe(*segment, size_class, pins_));
         }
       }
     }

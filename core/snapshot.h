@@ -27,7 +27,7 @@ struct SnapshotChunk {
   uint32_t number = 0;
   DeviceAddress address;
   Bytes size;
-  bool idle = false;  // wholly free
+  bool idle = false;  // wholly free, and not pinned
 };
 
 struct SnapshotSegment {

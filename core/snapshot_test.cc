@@ -115,6 +115,21 @@ TEST_F(SnapshotTest, HasEverythingThatIsHeld) {
   EXPECT_LE(snapshot.events[10].time_us, snapshot.time_us);
 }
 
+TEST_F(SnapshotTest, PinnedChunksAreNotIdle) {
+  Start();
+  const DeviceAddress block = Alloc(MiB(4));
+  ASSERT_EQ(allocator_->Pin(block, MiB(2)), absl::OkStatus());
+  Free(block);
+  Snapshot snapshot = allocator_->TakeSnapshot();
+  ASSERT_EQ(snapshot.segments.size(), 1u);
+  ASSERT_EQ(snapshot.segments[0].chunks.size(), 2u);
+  EXPECT_FALSE(snapshot.segments[0].chunks[0].idle) << "wholly free, and nobody else may have it";
+  EXPECT_TRUE(snapshot.segments[0].chunks[1].idle);
+  EXPECT_EQ(snapshot.stats.idle.current, MiB(2));
+  ASSERT_EQ(allocator_->Unpin(block, MiB(2)), absl::OkStatus());
+  EXPECT_TRUE(allocator_->TakeSnapshot().segments[0].chunks[0].idle);
+}
+
 TEST_F(SnapshotTest, AnEmptyAllocatorHasOne) {
   Start();
   const Snapshot snapshot = allocator_->TakeSnapshot();
