@@ -148,7 +148,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   std::vector<std::shared_ptr<StreamState>> users;
   if (block->users != nullptr) users = std::move(*block->users);
   if (stream) {
-    const std::shared_ptr<StreamState>& last = streams_.FindOrAdd(StreamKey::Of(*stream));
+    const std::shared_ptr<StreamState>& last = Named(*stream);
     last_stream = last->number();
     if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
   }
@@ -160,6 +160,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Subtract(block->size);
   ++counts_.frees;
 
+  const bool of_retired_pool = heap.pool().retired();
   PendingBlock pending{block, {}, 0};
   for (std::shared_ptr<StreamState>& user : users) {
     // If the driver will not record an event, the epoch stays open, and whoever needs the memory tries again.
@@ -182,7 +183,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
     CompletionCheck completion(events_, *device_);
     for (Block* done : pending_queue_.TakeCompleteAtFront(completion)) SettlePending(done);
   }
-  if (pools_.retired() > 0) ReclaimRetiredPools();
+  if (of_retired_pool) ReclaimRetiredPools();
   if (age_log_ && NoteAge()) (void)GiveBackOld();
   UpdateFigures();
   return absl::OkStatus();
@@ -209,12 +210,18 @@ void Allocator::Impl::SettlePending(Block* block) {
   ReleaseBlock(block);
 }
 
+const std::shared_ptr<StreamState>& Allocator::Impl::Named(StreamHandle handle) {
+  const std::shared_ptr<StreamState>& stream = streams_.FindOrAdd(StreamKey::Of(handle));
+  stream->Identify(*device_);
+  return stream;
+}
+
 absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stream) {
   const StallCountingLock lock(mu_, &lock_stalls_);
   const absl::StatusOr<Block*> found = FindLive(address);
   if (!found.ok()) return found.status();
   Block* block = *found;
-  const std::shared_ptr<StreamState>& user = streams_.FindOrAdd(StreamKey::Of(stream));
+  const std::shared_ptr<StreamState>& user = Named(stream);
   const std::shared_ptr<StreamState>& own = block->segment->heap()->stream();
   if (recorder_.on()) {
     recorder_.Add({address.value(), block->requested, own->number(), user->number(), SnapshotEventKind::kUse});

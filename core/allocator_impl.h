@@ -133,6 +133,9 @@ class Allocator::Impl {
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The stream that a program names as a user of memory. It may be known only from that, so it is identified now: by
+  // the time an event is recorded, its handle may name another one. One driver call the first time.
+  const std::shared_ptr<StreamState>& Named(StreamHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // INVALID_ARGUMENT that says what is at an address instead of a live block.
   absl::Status NotLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -192,6 +192,25 @@ TEST_F(AllocatorPools, BlocksOfARetiredPoolStayValidUntilTheyAreFreed) {
   EXPECT_EQ(stats().idle.current, MiB(8));
 }
 
+TEST_F(AllocatorPools, ARetiredPoolCostsFreesOfOtherPoolsNoDriverCall) {
+  Start();
+  const PoolId a = NewPool("a");
+  const StreamHandle own = NewStream();
+  AllocIn(a, MiB(8), own);
+  const DeviceAddress idle = AllocIn(a, MiB(8), own);
+  const DeviceAddress elsewhere = Alloc(MiB(8));
+  Launch(own, microseconds(100), idle, MiB(8));
+  Free(idle);
+  ASSERT_EQ(allocator_->RetirePool(a), absl::OkStatus());
+  const uint64_t calls = stats().driver_calls;
+  Free(elsewhere);
+  Free(Alloc(MiB(8)));
+  EXPECT_EQ(stats().driver_calls, calls) << "although it has memory that it must give up once the work is done";
+  sim_->Advance(microseconds(100));
+  Alloc(MiB(40));
+  EXPECT_FALSE(sim_->IsMapped({idle, MiB(8)})) << "the next growth takes it";
+}
+
 TEST_F(AllocatorPools, QueuedWorkHoldsBackTheMemoryOfARetiredPool) {
   Start();
   const PoolId a = NewPool("a");

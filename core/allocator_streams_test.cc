@@ -183,6 +183,24 @@ TEST_F(AllocatorTest, BothNamesOfTheLegacyStreamAreOneStream) {
   EXPECT_EQ(Alloc(MiB(4), StreamHandle(reinterpret_cast<void*>(1))), a);
 }
 
+// The driver gives the handle of a destroyed stream to the next one, and the program never says so.
+TEST_F(AllocatorTest, AStreamKnownOnlyAsAUserIsNotTakenForTheNextOneWithItsHandle) {
+  Start();
+  const StreamHandle own = NewStream();
+  const StreamHandle user = NewStream();
+  const DeviceAddress block = Alloc(MiB(8), own);
+  RecordUse(block, user);
+  Launch(user, microseconds(100), block, MiB(8));
+  DestroyStream(user);
+  StreamHandle next = NewStream();
+  ASSERT_EQ(next, user) << "the simulator hands handles out again";
+  Free(block);
+  const DeviceAddress rest = Alloc(MiB(64 - 8), own);
+  Free(rest);
+  Alloc(MiB(64), own);
+  EXPECT_GE(sim_->now(), microseconds(100)) << "nothing moved before the old stream's work was done";
+}
+
 TEST_F(AllocatorTest, ADestroyedStreamsBlocksStayValidAndItsMemoryMoves) {
   Start();
   const StreamHandle one = NewStream();

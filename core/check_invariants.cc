@@ -117,7 +117,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(CheckEqual("addresses", usable.count(), (at_hand + sums.address_space).count()));
   status.Update(CheckEqual("pinned bytes", pinned_.current().count(), all.pinned().count()));
   // The guarantee: whatever is held is in use, pending, a free part of a chunk that is in use or pinned, idle or
-  // quarantined.
+  // quarantined; and no more was idle, when memory was created, than the growth policy allows.
   const Bytes partly_used = sums.free - sums.idle;
   const Bytes accounted =
       sums.allocated + sums.pending + partly_used + idle_.current() + pool.bytes(ChunkState::kQuarantined);
@@ -129,7 +129,8 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   if (!prewarm_.running && !(prewarm_.left + supply_.in_creation()).is_zero()) {
     status.Update(absl::InternalError("memory is being created ahead by nobody"));
   }
-  status.Update(grower_.budget().CheckInvariants());
+  grower_.Audit();
+  status.Update(grower_.CheckInvariants());
   status.Update(CheckEqual("reserved bytes against their uses", pool.bytes().count(), accounted.count()));
   return status;
 }

@@ -34,12 +34,9 @@ uint64_t ChunkSupply::LikelyCreatable(uint64_t count, uint64_t chunks) {
   const Bytes wanted = smallest_ * count;
   if (info.ok() && info->free >= wanted) asks_first_ = false;
   if (!info.ok() || info->free >= wanted) return count;
-  absl::StatusOr<Chunk> all = Chunk::Create(device.driver(), device.ordinal(), wanted, pool_.kind());
-  if (all.ok()) {
-    NoteReleasedByOthers();  // as the chunk is released here
-    return count;
-  }
-  if (!absl::IsResourceExhausted(all.status())) return count;
+  const absl::Status all = Create(wanted);
+  if (all.ok()) (void)ReleaseOne(wanted);  // quarantined and counted if the driver refuses
+  if (!absl::IsResourceExhausted(all)) return count;
   NoteRefused(info->free / smallest_);
   return left_at_refusal_;
 }
@@ -96,8 +93,8 @@ absl::Status ChunkSupply::ReleaseOne(Bytes size) {
   return status;
 }
 
-ChunkProgress ChunkSupply::Release(Bytes wanted) {
-  const ChunkProgress progress = pool_.ReleaseSpare(wanted);
+ChunkProgress ChunkSupply::Release(Bytes wanted, ReleaseBound bound) {
+  const ChunkProgress progress = pool_.ReleaseSpare(wanted, bound);
   budget_.Give(progress.chunks.count());
   if (progress.chunks.count() > 0) refusal_age_ = 0;
   return progress;

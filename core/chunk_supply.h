@@ -58,8 +58,9 @@ class ChunkSupply {
   [[nodiscard]] Bytes in_creation() const { return in_creation_; }
   // What is held, and what is being created.
   [[nodiscard]] Bytes bytes_soon() const { return pool_.bytes() + in_creation_; }
-  // Releases spare chunks, the largest first, until `wanted` bytes are released or none is left. One driver call each.
-  ChunkProgress Release(Bytes wanted);
+  // Releases spare chunks, as large as fit, until `wanted` bytes are released or none is left: with kAtLeast a smallest
+  // one more than fits, if that is needed. One driver call each.
+  ChunkProgress Release(Bytes wanted, ReleaseBound bound = ReleaseBound::kAtLeast);
   // Releases a spare chunk of this size, of which there is one. One driver call; a chunk that the driver refuses is
   // quarantined.
   [[nodiscard]] absl::Status ReleaseOne(Bytes size);

@@ -73,7 +73,7 @@ bool Allocator::Impl::NoteAge() {
 
 ChunkProgress Allocator::Impl::GiveBackOld() {
   const AgeLog::Old old = age_log_->Find();
-  ChunkProgress trimmed = supply_.Release(old.spare);
+  ChunkProgress trimmed = supply_.Release(old.spare, ReleaseBound::kAtMost);
   GiveBackIdle(supply_.pool().bytes(), old.frees, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();

@@ -27,8 +27,7 @@ SlotRun SlotsOf(const GrowthWindow& window) {
 absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes size, uint64_t largest_chunk,
                                     CompletionCheck& completion) {
   supply_.AgeRefusal();
-  pool_was_full_ = false;
-  needed_ = missing_ = Bytes();
+  BeginAttempt();
   const std::optional<GrowthWindow> cheapest = FindGrowthWindow(segments, size, WindowChoice::kFewestMissing);
   if (!cheapest) return absl::NotFoundError("no gap of addresses is large enough");
   absl::StatusOr<Block*> block = GrowInto(*cheapest, largest_chunk, completion);
@@ -44,8 +43,7 @@ absl::StatusOr<Block*> Grower::Grow(absl::Span<Segment* const> segments, Bytes s
 absl::StatusOr<Block*> Grower::GrowAt(Segment& segment, AddressRange place, uint64_t largest_chunk,
                                       CompletionCheck& completion) {
   supply_.AgeRefusal();
-  pool_was_full_ = false;
-  needed_ = missing_ = Bytes();
+  BeginAttempt();
   return GrowInto(GrowthWindow{&segment, place, 0, 0}, largest_chunk, completion);
 }
 
@@ -94,6 +92,7 @@ absl::Status Grower::Gather(FillPlan& plan, const Attempt& attempt) {
   const uint64_t creatable = supply_.LikelyCreatable(allowed, allowed / attempt.largest_chunk);
   absl::Status status = CheckEnough(plan, creatable, attempt);
   if (status.ok()) status = MoveUnforced(plan, attempt);
+  if (status.ok()) NoteCreation(plan, attempt);
   if (status.ok()) status = Create(plan, attempt.largest_chunk, plan.missing());
   if (status.ok() && plan.missing() > 0) {
     status = CheckEnough(plan, 0, attempt);
@@ -119,8 +118,9 @@ absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
 }
 
 absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
-  if (policy_ == Growth::kFrugal || supply_.refused())
+  if (policy_ == Growth::kFrugal || supply_.refused()) {
     return Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
+  }
   const Bytes free_up_to = peak_in_use_ + (supply_.pool().bytes() + supply_.pool().bytes_left()) / kFreeOfLimit;
   if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
     return absl::OkStatus();
@@ -171,6 +171,12 @@ absl::Status Grower::Merge(FillPlan& plan, const Attempt& attempt) {
   return status;
 }
 
+absl::Status Grower::ReleaseForOthers(uint64_t slots) {
+  const absl::Status status = supply_.ReleaseOne(SizeOf(slots));
+  if (status.ok()) replaced_for_failed_ += SizeOf(slots);
+  return status;
+}
+
 absl::StatusOr<bool> Grower::ReleaseSmaller(const FillPlan& plan, uint64_t slots) {
   const auto unplanned = [&](uint64_t size) { return supply_.spare(SizeOf(size)) - plan.planned(size); };
   uint64_t smaller = 0;
@@ -179,10 +185,34 @@ absl::StatusOr<bool> Grower::ReleaseSmaller(const FillPlan& plan, uint64_t slots
   // Powers of two, the largest first, add up to `slots` exactly.
   for (uint64_t size = slots / 2; slots > 0; size /= 2) {
     for (; slots >= size && unplanned(size) > 0; slots -= size) {
-      if (const absl::Status status = supply_.ReleaseOne(SizeOf(size)); !status.ok()) return status;
+      if (const absl::Status status = ReleaseForOthers(size); !status.ok()) return status;
     }
   }
   return true;
+}
+
+// Chunks that a callback would not let go cannot be told from others here.
+void Grower::NoteCreation(const FillPlan& plan, const Attempt& attempt) {
+  if (!audit_ || plan.missing() == 0 || supply_.Creatable() == 0 || !hooks_.empty()) return;
+  uint64_t smallest = 1;
+  uint64_t most = kAny;
+  if (policy_ != Growth::kFrugal && !supply_.refused()) {
+    const Bytes limit = supply_.pool().bytes() + supply_.pool().bytes_left();
+    if (policy_ == Growth::kLazy ||
+        supply_.pool().bytes() + SizeOf(plan.missing()) <= peak_in_use_ + limit / kFreeOfLimit) {
+      return;
+    }
+    smallest = attempt.largest_chunk;
+    most = budget_.Affordable();
+  }
+  const Bytes movable = SizeOf(CountSlots(mover_.SelectFitting(plan, smallest, most, attempt.filter)));
+  movable_at_creation_ = std::max(movable_at_creation_, movable);
+}
+
+absl::Status Grower::CheckInvariants() const {
+  if (movable_at_creation_.is_zero()) return budget_.CheckInvariants();
+  return absl::InternalError(absl::StrCat("growth: memory was created while ", ToString(movable_at_creation_),
+                                          " that are idle could have been moved"));
 }
 
 uint64_t Grower::UnplannedSpare(const FillPlan& plan) const {
@@ -231,7 +261,7 @@ absl::Status Grower::BreakUp(FillPlan& plan, uint64_t largest) {
   for (uint64_t size = 1; plan.missing() > 0 && UnplannedSpare(plan) > 0; size *= 2) {
     while (plan.missing() > 0 && supply_.spare(SizeOf(size)) > plan.planned(size)) {
       const uint64_t missing_before = plan.missing();
-      absl::Status status = supply_.ReleaseOne(SizeOf(size));
+      absl::Status status = ReleaseForOthers(size);
       if (status.ok()) status = Create(plan, largest, size);
       // A device that does not give back what it was given would get everything that is spare.
       if (!status.ok() || plan.missing() == missing_before) return status;
@@ -262,7 +292,7 @@ absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const Fill
     for (const QuarantinedMapping& lost : transaction.quarantined()) segment->Quarantine(lost.range);
     return status;
   }
-  created_for_failed_ = Bytes();
+  created_for_failed_ = replaced_for_failed_ = Bytes();
   Block* block = nullptr;
   for (size_t i = 0; i < mapped.size(); ++i) {
     const SlotRun& slots = plan.runs()[i].slots;

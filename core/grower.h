@@ -59,6 +59,11 @@ class Grower {
   // The same at a place that holds no used or pending byte and lacks a chunk at least.
   [[nodiscard]] absl::StatusOr<Block*> GrowAt(Segment& segment, AddressRange place, uint64_t largest_chunk,
                                               CompletionCheck& completion);
+  // Forgets why the last growth failed: the next attempt may fail before anything is grown.
+  void BeginAttempt() {
+    pool_was_full_ = false;
+    needed_ = missing_ = Bytes();
+  }
   // So much is in use, or is about to be: allocated and pending.
   void NoteInUse(Bytes in_use) { peak_in_use_ = std::max(peak_in_use_, in_use); }
 
@@ -69,8 +74,12 @@ class Grower {
   // Whether the last growth failed because of its pool's own limit.
   [[nodiscard]] bool pool_was_full() const { return pool_was_full_; }
 
-  // Memory created by failed calls since the last call of this.
-  [[nodiscard]] Bytes TakeCreatedForFailed() { return std::exchange(created_for_failed_, Bytes()); }
+  // Memory created by failed calls since the last call of this, but what took the place of other chunks.
+  [[nodiscard]] Bytes TakeCreatedForFailed() {
+    const Bytes replaced = std::exchange(replaced_for_failed_, Bytes());
+    const Bytes created = std::exchange(created_for_failed_, Bytes());
+    return created - std::min(created, replaced);
+  }
 
   // Since it was made: chunks moved; slots mapped where a chunk had been moved or trimmed away before; growths that
   // moved chunks, and that created some.
@@ -79,6 +88,12 @@ class Grower {
   [[nodiscard]] uint64_t growths_that_moved() const { return growths_that_moved_; }
   [[nodiscard]] uint64_t growths_that_created() const { return growths_that_created_; }
   [[nodiscard]] const MoveBudget& budget() const { return budget_; }
+
+  // From now on each growth that creates notes what it could have moved instead beyond what the policy allows to leave
+  // idle. O(idle chunks) a growth, so only whoever checks invariants asks for it.
+  void Audit() const { audit_ = true; }
+  // OK, or INTERNAL: some growth did.
+  [[nodiscard]] absl::Status CheckInvariants() const;
 
  private:
   static constexpr uint64_t kAny = FillPlan::kAny;
@@ -107,6 +122,8 @@ class Grower {
   absl::Status Short(uint64_t creatable, uint64_t missing);
   // Slots of spare chunks that the plan has no place for.
   [[nodiscard]] uint64_t UnplannedSpare(const FillPlan& plan) const;
+  // Called where nothing is left but to create what the plan misses.
+  void NoteCreation(const FillPlan& plan, const Attempt& attempt);
   // The steps of Gather. Each adds to the plan what it made spare.
   void UseSpare(FillPlan& plan) const;
   absl::Status MoveUnforced(FillPlan& plan, const Attempt& attempt);
@@ -116,6 +133,9 @@ class Grower {
   [[nodiscard]] uint64_t MergedChunkFor(const Attempt& attempt) const;
   // Moves, but puts larger chunks in the place of small ones, as far as many of these are at hand.
   absl::Status Merge(FillPlan& plan, const Attempt& attempt);
+  // Releases a spare chunk of so many slots for which others will be created: what a failed growth leaves behind is
+  // what was created beyond that.
+  absl::Status ReleaseForOthers(uint64_t slots);
   // Releases spare chunks smaller than `slots` that cover so many in all; false, and none is released, if there are not
   // enough.
   absl::StatusOr<bool> ReleaseSmaller(const FillPlan& plan, uint64_t slots);
@@ -135,6 +155,8 @@ class Grower {
   const Growth policy_;
   MoveBudget budget_;
   Bytes peak_in_use_;
+  mutable bool audit_ = false;
+  Bytes movable_at_creation_;  // the most that a growth left idle for no reason
   bool may_merge_;
   Bytes forced_;  // what was missing where moves were forced
   uint64_t moved_ = 0;
@@ -142,6 +164,7 @@ class Grower {
   uint64_t growths_that_moved_ = 0;
   uint64_t growths_that_created_ = 0;
   Bytes created_for_failed_;
+  Bytes replaced_for_failed_;
   bool pool_was_full_ = false;
   Bytes needed_;
   Bytes missing_;

@@ -10,7 +10,8 @@ namespace expanse {
 namespace {
 
 struct Members {
-  Mutex mu;
+  Mutex asking;  // held while members are asked, before `mu` and before any allocator's lock
+  Mutex mu;      // nothing else is locked under it
   std::vector<const Peer*> list ABSL_GUARDED_BY(mu);
 };
 
@@ -30,6 +31,7 @@ Peer::Peer(DeviceOrdinal device, GiveBack give_back) : device_(device), give_bac
 
 Peer::~Peer() {
   Members& members = AllMembers();
+  MutexLock not_asked(members.asking);
   MutexLock lock(members.mu);
   members.list.erase(std::find(members.list.begin(), members.list.end(), this));
 }
@@ -43,9 +45,14 @@ bool Peer::HasOthers() const {
 
 Bytes Peer::AskOthers(Bytes wanted) const {
   Members& members = AllMembers();
-  MutexLock lock(members.mu);
+  MutexLock asking(members.asking);  // until then none of them goes
+  std::vector<const Peer*> others;
+  {
+    MutexLock lock(members.mu);
+    others = members.list;
+  }
   Bytes given;
-  for (const Peer* peer : members.list) {
+  for (const Peer* peer : others) {
     if (given >= wanted) break;
     if (peer != this && peer->device_ == device_) given += peer->give_back_(wanted - given);
   }

@@ -11,8 +11,8 @@ namespace expanse {
 
 // An allocator's membership in the process-wide list of its device. Thread-safe.
 //
-// Locks: the list has one of its own, which is held while members are asked and which members' own locks come after. So
-// none of these functions may be called with an allocator's lock held, nor from a `give_back`.
+// Locks: one is held while members are asked, and the allocators' own locks come after it. So AskOthers and the
+// destructor may not be called with an allocator's lock held, nor from a `give_back`.
 class Peer {
  public:
   // Gives up to `wanted` bytes of idle memory back to the device, without waiting for queued work; returns how much.
@@ -25,7 +25,8 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Whether anybody could be asked. O(allocators of the process).
+  // Whether anybody could be asked. May be called with an allocator's lock held: it takes a lock under which nobody is
+  // asked. O(allocators of the process).
   [[nodiscard]] bool HasOthers() const;
   // Asks the others in turn, longest there first, until they gave `wanted` bytes back; returns how much they did.
   // Makes driver calls, and blocks while another thread is asking.

@@ -46,7 +46,7 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
     wait = waited.status();
   }
   request.pool->EndRequest();
-  const Bytes released = supply_.Release(std::min(climb.created(), supply_.spare())).bytes;
+  const Bytes released = supply_.Release(climb.created(), ReleaseBound::kAtMost).bytes;
   if (!absl::IsResourceExhausted(failure)) return failure;
   ++counts_.rungs.failed;
   UpdateFigures();
@@ -63,6 +63,7 @@ absl::StatusOr<Block*> Allocator::Impl::AllocateSlowly(const Request& request) {
 absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   // Another thread may have retired the pool during a wait.
   if (const absl::Status status = pools_.Find(request.pool->id()).status(); !status.ok()) return status;
+  grower_.BeginAttempt();
   const bool deterministic = request.pool->options().deterministic;
   if (deterministic) {
     if (const absl::Status status = ClearPlace(request); !status.ok()) return status;

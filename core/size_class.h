@@ -23,7 +23,7 @@ inline constexpr int kSizeClassCount = 4;
 inline constexpr Bytes kLargestOfClass[kSizeClassCount - 1] = {MiB(1), MiB(16), MiB(64)};
 
 // Memory is plentiful while more than this part of the limit is left, and always where the limit is small.
-inline constexpr uint64_t kPlentifulPart = 16;
+inline constexpr uint64_t kPlentifulPart = 8;
 inline constexpr Bytes kSmallLimit = GiB(8);
 [[nodiscard]] constexpr bool IsPlentiful(Bytes held, Bytes left) {
   const Bytes limit = held + left;

@@ -23,10 +23,10 @@ TEST(SizeClassTest, TheyAreApartBySizeOnceItIsNot) {
   EXPECT_EQ(SizeClassOf(MiB(64) + Bytes(512), false), 3);
 }
 
-TEST(SizeClassTest, MemoryIsPlentifulUntilASixteenthIsLeft) {
+TEST(SizeClassTest, MemoryIsPlentifulUntilAnEighthIsLeft) {
   EXPECT_TRUE(IsPlentiful(Bytes(), GiB(16)));
-  EXPECT_TRUE(IsPlentiful(GiB(15) - MiB(2), GiB(1) + MiB(2)));
-  EXPECT_FALSE(IsPlentiful(GiB(15), GiB(1)));
+  EXPECT_TRUE(IsPlentiful(GiB(14) - MiB(2), GiB(2) + MiB(2)));
+  EXPECT_FALSE(IsPlentiful(GiB(14), GiB(2)));
   EXPECT_FALSE(IsPlentiful(GiB(16), Bytes()));
 }
 

@@ -40,22 +40,29 @@ absl::Status ChunkPool::Create(ChunkCount count, Bytes size) {
   return absl::OkStatus();
 }
 
-ChunkProgress ChunkPool::ReleaseSpare(Bytes wanted) {
+ChunkProgress ChunkPool::ReleaseSpare(Bytes wanted, ReleaseBound bound) {
   std::vector<Bytes> sizes;
   for (const auto& [size, chunks] : spare_) {
     if (!chunks.empty()) sizes.push_back(size);
   }
-  std::sort(sizes.rbegin(), sizes.rend());
+  std::sort(sizes.begin(), sizes.end());
 
   ChunkProgress progress;
+  const auto left = [&] { return wanted - std::min(wanted, progress.bytes); };
+  const auto release = [&](Bytes size) {
+    const absl::Status status = Release(FindSpare(size));
+    progress.status.Update(status);
+    if (!status.ok()) return;
+    progress.chunks += ChunkCount(1);
+    progress.bytes += size;
+  };
+  // The largest that fit, so that few calls are made; then the smallest that covers what is left.
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    while (*size <= left() && !left().is_zero() && !spare(*size).is_zero()) release(*size);
+  }
+  if (bound == ReleaseBound::kAtMost) return progress;
   for (const Bytes size : sizes) {
-    while (progress.bytes < wanted && !spare(size).is_zero()) {
-      absl::Status status = Release(FindSpare(size));
-      progress.status.Update(status);
-      if (!status.ok()) continue;
-      progress.chunks += ChunkCount(1);
-      progress.bytes += size;
-    }
+    while (!left().is_zero() && !spare(size).is_zero()) release(size);
   }
   return progress;
 }

@@ -55,6 +55,9 @@ struct ChunkProgress {
   absl::Status status;
 };
 
+// Chunks are released whole, so not just so many bytes can be: at least those, or at most.
+enum class ReleaseBound { kAtLeast, kAtMost };
+
 // Owns every chunk from creation to release and knows its state and, while it is mapped, its address. Moving memory is
 // UnmapChunks, which makes chunks spare, and MapTransaction, which takes spare ones (both in mapping.h); the pool
 // itself only creates and releases. Chunks may have different sizes; spare ones are kept by size.
@@ -83,10 +86,10 @@ class ChunkPool {
   void Adopt(Chunk chunk);
   // Releases a spare chunk. One driver call; after a refusal it is quarantined.
   [[nodiscard]] absl::Status Release(ChunkId id);
-  // Releases spare chunks, the largest first, until at least `wanted` bytes are released or none is left; running out
-  // of spare chunks is no error. Goes on after a refusal: that chunk is quarantined and the first refusal is reported.
-  // One driver call a chunk.
-  [[nodiscard]] ChunkProgress ReleaseSpare(Bytes wanted);
+  // Releases spare chunks until `wanted` bytes are released, no more fit or none is left: the largest that fit, and
+  // with kAtLeast the smallest that cover the rest. Running out of spare chunks is no error. Goes on after a refusal:
+  // that chunk is quarantined and the first refusal is reported. One driver call a chunk.
+  [[nodiscard]] ChunkProgress ReleaseSpare(Bytes wanted, ReleaseBound bound = ReleaseBound::kAtLeast);
 
   // A spare chunk of exactly this size, the one that became spare last, or none. It stays spare. O(1).
   [[nodiscard]] ChunkId FindSpare(Bytes size) const;

@@ -127,6 +127,17 @@ TEST_F(ChunkPoolTest, ReleaseTakesTheLargestFirstAndStopsWhenEnough) {
   Check(*pool);
 }
 
+TEST_F(ChunkPoolTest, ReleaseTakesNoMoreThanItHasTo) {
+  auto pool = MakePool();
+  ASSERT_TRUE(pool->Create(ChunkCount(1), kGranule * 16).ok());
+  ASSERT_TRUE(pool->Create(ChunkCount(2), kGranule * 2).ok());
+  EXPECT_EQ(pool->ReleaseSpare(kGranule * 3, ReleaseBound::kAtMost).bytes, kGranule * 2);
+  EXPECT_EQ(pool->ReleaseSpare(kGranule, ReleaseBound::kAtMost).bytes, Bytes());
+  EXPECT_EQ(pool->ReleaseSpare(kGranule).bytes, kGranule * 2) << "the smallest that covers it";
+  EXPECT_EQ(pool->ReleaseSpare(kGranule).bytes, kGranule * 16) << "there is nothing smaller left";
+  Check(*pool);
+}
+
 TEST_F(ChunkPoolTest, ReleaseLeavesMappedChunksAlone) {
   auto pool = MakePool();
   ASSERT_TRUE(pool->Create(ChunkCount(2), kGranule).ok());
