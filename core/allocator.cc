@@ -15,6 +15,11 @@ absl::Status Forked() {
       "that was started afresh");
 }
 
+std::optional<Bytes> LimitOf(const AllocatorOptions& options, const Device& device) {
+  if (!options.limit_fraction) return options.limit;
+  return Bytes(static_cast<uint64_t>(static_cast<double>(device.total_memory().count()) * *options.limit_fraction));
+}
+
 absl::Status Validate(const AllocatorOptions& options, const Device& device, Bytes chunk_size) {
   if (chunk_size.is_zero() || !IsMultipleOf(chunk_size, device.granularity()) || chunk_size > device.total_memory()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -33,12 +38,12 @@ absl::Status Validate(const AllocatorOptions& options, const Device& device, Byt
     return absl::InvalidArgumentError(
         absl::StrCat("limit_fraction is ", *fraction, ", expected more than 0 and at most 1"));
   }
+  if (options.limit_fraction && *LimitOf(options, device) < chunk_size) {
+    return absl::InvalidArgumentError(absl::StrCat("limit_fraction is ", *options.limit_fraction, ", which is ",
+                                                   ToString(*LimitOf(options, device)),
+                                                   ", expected at least one chunk of ", ToString(chunk_size)));
+  }
   return absl::OkStatus();
-}
-
-std::optional<Bytes> LimitOf(const AllocatorOptions& options, const Device& device) {
-  if (!options.limit_fraction) return options.limit;
-  return Bytes(static_cast<uint64_t>(static_cast<double>(device.total_memory().count()) * *options.limit_fraction));
 }
 
 }  // namespace

@@ -36,7 +36,9 @@ TEST_F(AllocatorTest, LimitsThatMakeNoSenseAreRefusedByName) {
   }
   AllocatorOptions options;
   options.limit_fraction = 0.001;  // of 64 MiB, no chunk
-  EXPECT_THAT(std::string(CreationStatus(sim_->driver(), options).message()), HasSubstr("expected at least one chunk"));
+  EXPECT_THAT(
+      std::string(CreationStatus(sim_->driver(), options).message()),
+      testing::AllOf(HasSubstr("limit_fraction is 0.001, which is "), HasSubstr("expected at least one chunk")));
   options.limit_fraction = 0.5;
   options.limit = MiB(32);
   EXPECT_THAT(std::string(CreationStatus(sim_->driver(), options).message()), HasSubstr("one of them at most"));

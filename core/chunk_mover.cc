@@ -19,6 +19,12 @@ void AddToRuns(const SlotRun& chunk, std::vector<SlotRun>& runs) {
 
 }  // namespace
 
+uint64_t CountSlots(absl::Span<const SlotRun> runs) {
+  uint64_t count = 0;
+  for (const SlotRun& run : runs) count += run.count;
+  return count;
+}
+
 RecordedEvent EventOf(const SlotRun& slots, SnapshotEventKind kind) {
   const AddressRange range = RangeOf(slots);
   return {range.begin.value(), range.size, slots.segment->heap()->stream()->number(), 0, kind};
@@ -46,7 +52,7 @@ std::vector<SlotRun> ChunkMover::SelectAnySize(uint64_t slots, const Filter& fil
   return selected;
 }
 
-std::vector<SlotRun> ChunkMover::SelectFitting(FillPlan plan, uint64_t smallest, uint64_t most,
+std::vector<SlotRun> ChunkMover::SelectFitting(FillPlan& plan, uint64_t smallest, uint64_t most,
                                                const Filter& filter) const {
   std::vector<SlotRun> selected;
   if (most == 0 || plan.missing() == 0) return selected;
@@ -56,6 +62,16 @@ std::vector<SlotRun> ChunkMover::SelectFitting(FillPlan plan, uint64_t smallest,
     return --most > 0 && plan.missing() > 0;
   });
   return selected;
+}
+
+uint64_t ChunkMover::SizeOfFitting(const FillPlan& plan, uint64_t smallest, const Filter& filter) const {
+  const uint64_t room = plan.LargestFit(FillPlan::kAny);
+  uint64_t size = 0;
+  ForEachVictim(filter, [&](const SlotRun& chunk) {
+    if (chunk.count >= smallest && chunk.count <= room) size = chunk.count;
+    return size == 0;
+  });
+  return size;
 }
 
 // A run that the driver refuses to unmap is left as it is: a call that fails is taken to have done nothing.

@@ -42,10 +42,15 @@ class ChunkMover {
   };
 
   // Victims as runs of neighbours: the first that cover at least `slots`, or as many as there are; and the first, up to
-  // `most`, that cover at least `smallest` slots each and each still have a place in the plan. O(idle chunks).
+  // `most`, that each still have a place in the plan, to which they are added, and cover at least `smallest` slots or
+  // all of such a place. No other victim of `smallest` slots has a place in it then. O(idle chunks).
   [[nodiscard]] std::vector<SlotRun> SelectAnySize(uint64_t slots, const Filter& filter) const;
-  [[nodiscard]] std::vector<SlotRun> SelectFitting(FillPlan plan, uint64_t smallest, uint64_t most,
+  [[nodiscard]] std::vector<SlotRun> SelectFitting(FillPlan& plan, uint64_t smallest, uint64_t most,
                                                    const Filter& filter) const;
+
+  // The size, in slots, of some victim that covers at least `smallest` slots and has a place in the plan; 0: there is
+  // none. O(idle chunks).
+  [[nodiscard]] uint64_t SizeOfFitting(const FillPlan& plan, uint64_t smallest, const Filter& filter) const;
 
   // Unmaps runs of whole chunks, but those that a callback will not let go. One driver call a run. Stops at the first
   // refusal of the driver; how many there were by then.
@@ -74,6 +79,8 @@ class ChunkMover {
   Recorder& recorder_;
   uint64_t vetoes_ = 0;
 };
+
+[[nodiscard]] uint64_t CountSlots(absl::Span<const SlotRun> runs);
 
 // What the recorder keeps of slots that were mapped or unmapped.
 [[nodiscard]] RecordedEvent EventOf(const SlotRun& slots, SnapshotEventKind kind);

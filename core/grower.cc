@@ -1,6 +1,7 @@
 #include "core/grower.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/size_class.h"
@@ -9,12 +10,6 @@
 
 namespace expanse {
 namespace {
-
-uint64_t CountSlots(absl::Span<const SlotRun> runs) {
-  uint64_t count = 0;
-  for (const SlotRun& run : runs) count += run.count;
-  return count;
-}
 
 SlotRun SlotsOf(const GrowthWindow& window) {
   Segment* segment = window.segment;
@@ -118,24 +113,25 @@ absl::Status Grower::Short(uint64_t creatable, uint64_t missing) {
 }
 
 absl::Status Grower::MoveUnforced(FillPlan& plan, const Attempt& attempt) {
-  if (policy_ == Growth::kFrugal || supply_.refused()) {
-    return Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
-  }
-  const Bytes free_up_to = peak_in_use_ + (supply_.pool().bytes() + supply_.pool().bytes_left()) / kFreeOfLimit;
-  if (policy_ == Growth::kLazy || supply_.pool().bytes() + SizeOf(plan.missing()) <= free_up_to) {
-    return absl::OkStatus();
-  }
+  const bool free_of_charge = policy_ == Growth::kFrugal || supply_.refused();
+  if (!free_of_charge && (policy_ == Growth::kLazy || MayCreateFreely(plan))) return absl::OkStatus();
+  const uint64_t smallest = free_of_charge ? 1 : attempt.largest_chunk;
+  const uint64_t most = free_of_charge ? kAny : budget_.Affordable();
   const uint64_t moved_before = moved_;
-  const absl::Status status =
-      Move(plan, mover_.SelectFitting(plan, attempt.largest_chunk, budget_.Affordable(), attempt.filter));
-  budget_.Moved(moved_ - moved_before);
+  const absl::Status status = MoveFitting(plan, smallest, most, attempt);
+  if (!free_of_charge) budget_.Moved(moved_ - moved_before);
   return status;
+}
+
+bool Grower::MayCreateFreely(const FillPlan& plan) const {
+  const Bytes limit = supply_.pool().bytes() + supply_.pool().bytes_left();
+  return supply_.pool().bytes() + SizeOf(plan.missing()) <= peak_in_use_ + limit / kFreeOfLimit;
 }
 
 absl::Status Grower::MoveForced(FillPlan& plan, const Attempt& attempt) {
   forced_ += SizeOf(plan.missing());
   absl::Status status = Merge(plan, attempt);
-  if (status.ok()) status = Move(plan, mover_.SelectFitting(plan, 1, kAny, attempt.filter));
+  if (status.ok()) status = MoveFitting(plan, 1, kAny, attempt);
   if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
   if (status.ok()) status = Move(plan, mover_.SelectAnySize(plan.missing(), attempt.filter));
   if (status.ok()) status = BreakUp(plan, attempt.largest_chunk);
@@ -153,7 +149,7 @@ uint64_t Grower::MergedChunkFor(const Attempt& attempt) const {
 absl::Status Grower::Merge(FillPlan& plan, const Attempt& attempt) {
   const uint64_t merged = MergedChunkFor(attempt);
   if (merged == 1) return absl::OkStatus();
-  absl::Status status = Move(plan, mover_.SelectFitting(plan, merged, kAny, attempt.filter));
+  absl::Status status = MoveFitting(plan, merged, kAny, attempt);
   if (!status.ok()) return status;
   const ChunkProgress unmapped = mover_.MoveAway(mover_.SelectAnySize(plan.missing(), attempt.filter));
   moved_ += unmapped.chunks.count();
@@ -171,103 +167,22 @@ absl::Status Grower::Merge(FillPlan& plan, const Attempt& attempt) {
   return status;
 }
 
-absl::Status Grower::ReleaseForOthers(uint64_t slots) {
-  const absl::Status status = supply_.ReleaseOne(SizeOf(slots));
-  if (status.ok()) replaced_for_failed_ += SizeOf(slots);
-  return status;
-}
-
-absl::StatusOr<bool> Grower::ReleaseSmaller(const FillPlan& plan, uint64_t slots) {
-  const auto unplanned = [&](uint64_t size) { return supply_.spare(SizeOf(size)) - plan.planned(size); };
-  uint64_t smaller = 0;
-  for (uint64_t size = slots / 2; size > 0; size /= 2) smaller += unplanned(size) * size;
-  if (smaller < slots) return false;
-  // Powers of two, the largest first, add up to `slots` exactly.
-  for (uint64_t size = slots / 2; slots > 0; size /= 2) {
-    for (; slots >= size && unplanned(size) > 0; slots -= size) {
-      if (const absl::Status status = ReleaseForOthers(size); !status.ok()) return status;
-    }
-  }
-  return true;
-}
-
 // Chunks that a callback would not let go cannot be told from others here.
 void Grower::NoteCreation(const FillPlan& plan, const Attempt& attempt) {
   if (!audit_ || plan.missing() == 0 || supply_.Creatable() == 0 || !hooks_.empty()) return;
   uint64_t smallest = 1;
-  uint64_t most = kAny;
   if (policy_ != Growth::kFrugal && !supply_.refused()) {
-    const Bytes limit = supply_.pool().bytes() + supply_.pool().bytes_left();
-    if (policy_ == Growth::kLazy ||
-        supply_.pool().bytes() + SizeOf(plan.missing()) <= peak_in_use_ + limit / kFreeOfLimit) {
-      return;
-    }
+    if (policy_ == Growth::kLazy || MayCreateFreely(plan) || budget_.Affordable() == 0) return;
     smallest = attempt.largest_chunk;
-    most = budget_.Affordable();
   }
-  const Bytes movable = SizeOf(CountSlots(mover_.SelectFitting(plan, smallest, most, attempt.filter)));
+  const Bytes movable = SizeOf(mover_.SizeOfFitting(plan, smallest, attempt.filter));
   movable_at_creation_ = std::max(movable_at_creation_, movable);
 }
 
 absl::Status Grower::CheckInvariants() const {
   if (movable_at_creation_.is_zero()) return budget_.CheckInvariants();
-  return absl::InternalError(absl::StrCat("growth: memory was created while ", ToString(movable_at_creation_),
-                                          " that are idle could have been moved"));
-}
-
-uint64_t Grower::UnplannedSpare(const FillPlan& plan) const {
-  return supply_.spare() / supply_.smallest() - plan.planned_slots();
-}
-
-void Grower::UseSpare(FillPlan& plan) const {
-  if (supply_.spare().is_zero()) return;
-  for (uint64_t size = plan.LargestFit(kAny); size > 0; size /= 2) {
-    while (supply_.spare(SizeOf(size)) > plan.planned(size) && plan.Add(size)) {
-    }
-  }
-}
-
-absl::Status Grower::Create(FillPlan& plan, uint64_t largest, uint64_t most) {
-  const Bytes before = created_for_failed_;
-  while (most > 0) {
-    const uint64_t size = plan.LargestFit(std::min({largest, most, supply_.Creatable()}));
-    if (size == 0) break;
-    const absl::Status status = supply_.Create(SizeOf(size));
-    if (status.ok()) {
-      created_for_failed_ += SizeOf(size);
-      budget_.Created(SizeOf(size));
-      plan.Add(size);
-      most -= size;
-    } else if (!absl::IsResourceExhausted(status)) {
-      return status;
-    } else if (size == 1) {
-      break;
-    } else {
-      largest = size / 2;  // a device that is nearly full may still have a smaller one
-    }
-  }
-  if (created_for_failed_ > before) ++growths_that_created_;
-  return absl::OkStatus();
-}
-
-absl::Status Grower::Move(FillPlan& plan, absl::Span<const SlotRun> victims) {
-  const ChunkProgress unmapped = mover_.MoveAway(victims);
-  moved_ += unmapped.chunks.count();
-  UseSpare(plan);
-  return unmapped.status;
-}
-
-absl::Status Grower::BreakUp(FillPlan& plan, uint64_t largest) {
-  for (uint64_t size = 1; plan.missing() > 0 && UnplannedSpare(plan) > 0; size *= 2) {
-    while (plan.missing() > 0 && supply_.spare(SizeOf(size)) > plan.planned(size)) {
-      const uint64_t missing_before = plan.missing();
-      absl::Status status = ReleaseForOthers(size);
-      if (status.ok()) status = Create(plan, largest, size);
-      // A device that does not give back what it was given would get everything that is spare.
-      if (!status.ok() || plan.missing() == missing_before) return status;
-    }
-  }
-  return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("growth: memory was created although an idle chunk of ",
+                                          ToString(movable_at_creation_), " could have been moved"));
 }
 
 absl::StatusOr<Block*> Grower::MapAndTake(const GrowthWindow& window, const FillPlan& plan) {

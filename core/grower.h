@@ -64,6 +64,8 @@ class Grower {
     pool_was_full_ = false;
     needed_ = missing_ = Bytes();
   }
+  // A chunk was created by others than a growth.
+  void NoteCreated(Bytes size) { budget_.Created(size); }
   // So much is in use, or is about to be: allocated and pending.
   void NoteInUse(Bytes in_use) { peak_in_use_ = std::max(peak_in_use_, in_use); }
 
@@ -124,9 +126,11 @@ class Grower {
   [[nodiscard]] uint64_t UnplannedSpare(const FillPlan& plan) const;
   // Called where nothing is left but to create what the plan misses.
   void NoteCreation(const FillPlan& plan, const Attempt& attempt);
-  // The steps of Gather. Each adds to the plan what it made spare.
+  // The steps of Gather, most of them in gather.cc. Each adds to the plan what it made spare.
   void UseSpare(FillPlan& plan) const;
   absl::Status MoveUnforced(FillPlan& plan, const Attempt& attempt);
+  // Whether balanced growth may create what the plan misses before it moves anything.
+  [[nodiscard]] bool MayCreateFreely(const FillPlan& plan) const;
   // Where limit and device leave no choice.
   absl::Status MoveForced(FillPlan& plan, const Attempt& attempt);
   // Slots of the chunks that Merge makes; 1: it makes none.
@@ -142,6 +146,8 @@ class Grower {
   // Creates up to `most` slots, in chunks of at most `largest`. No error if limit or device refuse.
   absl::Status Create(FillPlan& plan, uint64_t largest, uint64_t most);
   absl::Status Move(FillPlan& plan, absl::Span<const SlotRun> victims);
+  // Moves up to `most` chunks that cover at least `smallest` slots each and each have a place in the plan.
+  absl::Status MoveFitting(FillPlan& plan, uint64_t smallest, uint64_t most, const Attempt& attempt);
   // Puts smaller chunks in the place of spare ones that are larger than what is missing.
   absl::Status BreakUp(FillPlan& plan, uint64_t largest);
 
@@ -156,7 +162,7 @@ class Grower {
   MoveBudget budget_;
   Bytes peak_in_use_;
   mutable bool audit_ = false;
-  Bytes movable_at_creation_;  // the most that a growth left idle for no reason
+  Bytes movable_at_creation_;  // the size of a chunk that a growth left idle for no reason
   bool may_merge_;
   Bytes forced_;  // what was missing where moves were forced
   uint64_t moved_ = 0;

@@ -13,7 +13,7 @@ std::string HelpfulSetting(const Shortage& shortage) {
   if (shortage.needed.is_zero() && shortage.rounded > shortage.addresses_left) {
     return "a larger address budget of the process, or allocators that reserve less of it (address_space_multiple)";
   }
-  if (shortage.chunk_size * shortage.handles_left < shortage.needed) {
+  if (shortage.needed / shortage.chunk_size > shortage.handles_left) {
     return absl::StrCat("a larger chunk_size, or a larger handle budget of the process: ", shortage.handles_left,
                         " handles are left");
   }

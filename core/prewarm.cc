@@ -106,6 +106,7 @@ absl::Status Allocator::Impl::PrewarmOne(Bytes size) {
   mu_.Lock();
   if (const absl::Status status = supply_.EndCreation(size, std::move(chunk)); !status.ok()) return status;
   prewarm_.left -= std::min(prewarm_.left, size);
+  grower_.NoteCreated(size);
   ++counts_.chunks_prewarmed;
   prewarmed_.Add(size);
   UpdateFigures();

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bench/tool/output.h"
 
 namespace expanse::tool {
 
@@ -39,10 +40,9 @@ CLI::Option* AddOutput(CLI::App& app, const std::string& option, std::string* pa
   return AddParsed(app, option, path, parse, "FILE", help);
 }
 
-absl::Status RefuseWithoutEffect(const CLI::Option& option, const std::string& where) {
-  if (option.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option.get_name(), ": '", option.results().front(), "' has no effect ", where));
+void WarnWithoutEffect(const CLI::Option& option, const std::string& where) {
+  if (option.empty()) return;
+  Warn(absl::StrCat(option.get_name(), ": '", option.results().front(), "' has no effect ", where));
 }
 
 absl::Status ComesLater(const std::string& what) {

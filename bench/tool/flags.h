@@ -65,9 +65,9 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& option, T* target,
 // An option for the name of a file to write, "-" for the standard output; an empty name is refused.
 CLI::Option* AddOutput(CLI::App& app, const std::string& option, std::string* path, const std::string& help);
 
-// OK where the option was not given, else INVALID_ARGUMENT: "--seed: '1' has no effect without --touch". For options
-// that what else was said leaves nothing to do: whoever gives one expects it to do something.
-[[nodiscard]] absl::Status RefuseWithoutEffect(const CLI::Option& option, const std::string& where);
+// Warns where the option was given: "--seed: '1' has no effect without --touch". For options that what else was said
+// leaves nothing to do: scripts may give them always, but nobody should wonder.
+void WarnWithoutEffect(const CLI::Option& option, const std::string& where);
 
 // An option of the documented interface that this version lacks: using it is an error that says so.
 void AddLater(CLI::App& app, const std::string& option, const std::string& type, const std::string& help);

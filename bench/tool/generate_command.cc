@@ -139,9 +139,7 @@ class GenerateCommand final : public Command {
     }
     if (!llama_app_->parsed() || llama_.vary_seq != VarySeq::kNone) return absl::OkStatus();
     for (const char* option : {"--vary-min", "--vary-multiple", "--seed"}) {
-      absl::Status status = RefuseWithoutEffect(*llama_app_->get_option(option),
-                                                "on one sequence length; expected --vary-seq step or micro");
-      if (!status.ok()) return status;
+      WarnWithoutEffect(*llama_app_->get_option(option), "on one sequence length; it is for --vary-seq step or micro");
     }
     return absl::OkStatus();
   }

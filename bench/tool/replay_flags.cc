@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -160,22 +161,22 @@ void ReplayFlags::DeclareRecord(CLI::App& app) {
                   "expanse"});
 }
 
-absl::Status ReplayFlags::CheckEffects(absl::Span<const std::string> allocators) const {
+void ReplayFlags::WarnOfNoEffect(absl::Span<const std::string> allocators) const {
   for (const Own& own : own_) {
-    if (std::find(allocators.begin(), allocators.end(), own.allocator) != allocators.end()) continue;
-    const std::string where =
-        absl::StrCat("on ", absl::StrJoin(allocators, ", "), "; expected the allocator ", own.allocator);
-    if (absl::Status status = RefuseWithoutEffect(*own.option, where); !status.ok()) return status;
+    if (absl::c_linear_search(allocators, own.allocator)) continue;
+    WarnWithoutEffect(*own.option, absl::StrCat("on ", absl::StrJoin(allocators, ", "), "; it is for ", own.allocator));
   }
-  if (seed_option_ != nullptr && !options_.touch) {
-    if (absl::Status status = RefuseWithoutEffect(*seed_option_, "without --touch"); !status.ok()) return status;
-  }
-  if (on_simulator()) return absl::OkStatus();
-  return RefuseWithoutEffect(*costs_option_, "on a real device; expected --device sim");
+  if (seed_option_ != nullptr && !options_.touch) WarnWithoutEffect(*seed_option_, "without --touch");
+  if (!on_simulator()) WarnWithoutEffect(*costs_option_, "on a real device");
 }
 
 absl::Status ReplayFlags::Check(absl::Span<const std::string> allocators) const {
-  if (absl::Status status = CheckEffects(allocators); !status.ok()) return status;
+  if (!record_.empty() && !absl::c_linear_search(allocators, "expanse")) {
+    return absl::InvalidArgumentError(absl::StrCat("--record: '", record_, "' would not be written by ",
+                                                   absl::StrJoin(allocators, ", "),
+                                                   "; expected the allocator expanse"));
+  }
+  WarnOfNoEffect(allocators);
   if (json_ == "-" && svg_ == "-") {
     return absl::InvalidArgumentError("--json - and --svg - would both write to the standard output");
   }

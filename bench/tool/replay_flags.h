@@ -61,7 +61,7 @@ class ReplayFlags {
     std::string allocator;
   };
 
-  [[nodiscard]] absl::Status CheckEffects(absl::Span<const std::string> allocators) const;
+  void WarnOfNoEffect(absl::Span<const std::string> allocators) const;
 
   bench::ReplayOptions options_;
   std::optional<RelativeSize> capacity_, limit_;

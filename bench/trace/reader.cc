@@ -59,9 +59,8 @@ absl::StatusOr<LoadedTrace> ParseTrace(const Input& input, const ReadOptions& op
                        ", which cannot be read; expected the base format or a pickled PyTorch snapshot"));
     }
     if (options.device.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(input.name, ": --snapshot-device: '", options.device->value(),
-                                                     "' has no effect on a trace in the base format, which is of one "
-                                                     "device; expected a PyTorch memory snapshot"));
+      loaded.warnings.push_back(absl::StrCat(input.name, ": --snapshot-device: '", options.device->value(),
+                                             "' has no effect on a trace in the base format, which is of one device"));
     }
     loaded.format = TraceFormat::kBase;
     trace = ParseBaseFormat(input.text, input.name);
