@@ -75,7 +75,10 @@ Allocator::~Allocator() {
   // In a forked child there is nothing to give back, no thread to end, and no lock or driver call is safe. Where the
   // driver will not say that work is over, memory that it may still use stays mapped until the process ends.
   if (!impl_->forked()) impl_->StopPrewarm();
-  if (impl_->forked() || !impl_->Quiesce()) {
+  if (impl_->forked()) {
+    Impl::KeepForever(std::move(impl_));
+  } else if (!impl_->Quiesce()) {
+    impl_->Abandon();
     Impl::KeepForever(std::move(impl_));
   } else {
     impl_->TellOfDestruction();

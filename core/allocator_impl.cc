@@ -39,7 +39,7 @@ Allocator::Impl::Impl(std::unique_ptr<Device> device, const AllocatorOptions& op
       mover_(supply_, idle_queue_, hooks_, recorder_),
       grower_(supply_, mover_, hooks_, recorder_, options.growth, options.chunk_size.has_value()),
       age_log_(options.trim_after),
-      peer_(options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
+      peer_(std::in_place, options.device, [this](Bytes wanted) { return GiveBackToOthers(wanted); }) {}
 
 bool Allocator::Impl::Quiesce() {
   abi::Result result = abi::kUnknown;
@@ -48,6 +48,12 @@ bool Allocator::Impl::Quiesce() {
     if (context.ok()) result = device_->driver().ctx_synchronize();
   }
   return result == abi::kSuccess || IsStickyError(result) || result == abi::kDeinitialized;
+}
+
+void Allocator::Impl::Abandon() {
+  peer_.reset();
+  MutexLock lock(mu_);
+  hooks_ = MappingHooks();
 }
 
 void Allocator::Impl::KeepForever(std::unique_ptr<Impl> impl) {
@@ -89,7 +95,7 @@ absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, 
   if (block == nullptr) {
     absl::StatusOr<Block*> found = AllocateSlowly(request);
     UpdateFigures();
-    warning = soft_limit_.Update(supply_.pool().bytes());
+    warning = soft_limit_.TakeDue();
     if (!found.ok()) return found.status();
     block = *found;
   }

@@ -55,6 +55,9 @@ class Allocator::Impl {
   // more: it is over, or an error has ended the context or the driver. Unmapping takes effect at once, whatever is
   // queued, so after false nothing may be unmapped.
   [[nodiscard]] bool Quiesce();
+  // Nothing may be unmapped any more: from now on nobody asks this one for memory, and it calls nobody. Blocks while it
+  // is being asked.
+  void Abandon();
   // Keeps what must not be given back reachable from a list of the process, so that a leak checker finds real leaks
   // only. Takes no lock: a forked child may call it.
   static void KeepForever(std::unique_ptr<Impl> impl);
@@ -260,7 +263,7 @@ class Allocator::Impl {
   // The rest of the list of KeepForever.
   Impl* next_kept_ = nullptr;
   // Last: others may ask as soon as it is made and until it is gone.
-  const Peer peer_;
+  std::optional<const Peer> peer_;
 };
 
 }  // namespace expanse

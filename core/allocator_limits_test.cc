@@ -94,6 +94,18 @@ TEST_F(AllocatorTest, TheSoftLimitWarnsOncePerCrossingAndRefusesNothing) {
   EXPECT_THAT(warnings, ElementsAre(MiB(34), MiB(52)));
 }
 
+TEST_F(AllocatorTest, TrimmingAPoolEndsACrossingOfTheSoftLimit) {
+  Start();
+  std::vector<Bytes> warnings;
+  ASSERT_EQ(allocator_->SetSoftLimit(MiB(10), [&warnings](Bytes reserved, Bytes) { warnings.push_back(reserved); }),
+            absl::OkStatus());
+  Free(Alloc(MiB(12)));
+  EXPECT_THAT(warnings, testing::ElementsAre(MiB(12)));
+  ASSERT_TRUE(allocator_->TrimPool(PoolId(), MiB(2)).ok());
+  Alloc(MiB(12));
+  EXPECT_THAT(warnings, testing::ElementsAre(MiB(12), MiB(12)));
+}
+
 TEST_F(AllocatorTest, ASoftLimitSetBelowWhatIsHeldWarnsAtOnce) {
   Start();
   Alloc(MiB(10));

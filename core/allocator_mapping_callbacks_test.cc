@@ -129,6 +129,21 @@ TEST_F(AllocatorMappingCallbacks, ADriverThatWillNotUnmapIsMadeUpFor) {
   EXPECT_EQ(registered_.size(), 8u);
 }
 
+TEST_F(AllocatorMappingCallbacks, AllThatLetGoAreToldWhenTheDriverStopsAtTheFirst) {
+  Start();
+  Register();
+  std::vector<DeviceAddress> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(Alloc(MiB(4)));
+  for (size_t i = 0; i < blocks.size(); i += 2) Free(blocks[i]);
+  for (uint64_t nth = 1; nth <= 3; ++nth) {
+    sim_->FailNthCall(EntryPoint::mem_unmap, nth, abi::kUnknown);
+    EXPECT_FALSE(allocator_->Trim(Bytes()).ok());
+    Check();
+    CheckRegistered();
+    EXPECT_EQ(registered_.size(), nth == 3 ? 26u : nth == 2 ? 30u : 32u) << "eight runs of two chunks";
+  }
+}
+
 TEST_F(AllocatorMappingCallbacks, AVetoAtDestructionIsIgnored) {
   Start();
   Register();
@@ -149,6 +164,34 @@ TEST_F(AllocatorMappingCallbacks, AreNotCalledOnceRemoved) {
   EXPECT_EQ(registered_.size(), 2u);
   allocator_.reset();
   EXPECT_EQ(asked_, 0u);
+}
+
+// Where the driver will not say that work is over, all memory stays as it is, and the program's callbacks may be gone.
+TEST(AbandonedAllocator, IsNeitherAskedForMemoryNorCallsAnybody) {
+  sim::Config config;
+  config.devices[0].total_memory = MiB(64);
+  config.memory = sim::MemoryMode::kAccounting;
+  const std::unique_ptr<sim::Simulator> simulator = *sim::Simulator::Create(config);
+  const Driver& driver = simulator->driver();
+  ASSERT_EQ(driver.init(0), abi::kSuccess);
+  std::unique_ptr<Allocator> abandoned = *Allocator::Create(driver, {});
+  std::unique_ptr<Allocator> other = *Allocator::Create(driver, {});
+  int calls = 0;
+  MappingCallbacks callbacks;
+  callbacks.before_unmap = [&calls](AddressRange) {
+    ++calls;
+    return true;
+  };
+  ASSERT_TRUE(abandoned->AddMappingCallbacks(callbacks).ok());
+  const DeviceAddress block = *abandoned->Allocate(MiB(40), StreamHandle());
+  ASSERT_EQ(abandoned->Free(block), absl::OkStatus());
+  simulator->FailNthCall(EntryPoint::ctx_push_current, 1, abi::kUnknown);
+  simulator->FailNthCall(EntryPoint::ctx_synchronize, 1, abi::kUnknown);
+  abandoned.reset();
+  simulator->ClearFaults();
+  EXPECT_TRUE(absl::IsResourceExhausted(other->Allocate(MiB(40), StreamHandle()).status()));
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(simulator->IsMapped({block, MiB(40)}));
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ uint64_t ChunkMover::SizeOfFitting(const FillPlan& plan, uint64_t smallest, cons
 ChunkProgress ChunkMover::MoveAway(absl::Span<const SlotRun> victims) {
   ChunkProgress progress;
   std::vector<ChunkId> chunks;
-  for (const SlotRun& run : WithoutVetoed(victims)) {
+  const std::vector<SlotRun> allowed = WithoutVetoed(victims);
+  for (const SlotRun& run : allowed) {
     chunks.clear();
     for (uint64_t slot = run.first; slot < run.end(); slot = run.segment->ChunkAt(slot).end()) {
       chunks.push_back(run.segment->chunk(slot));
@@ -86,7 +87,10 @@ ChunkProgress ChunkMover::MoveAway(absl::Span<const SlotRun> victims) {
     const ChunkProgress unmapped = UnmapChunks(supply_.pool(), run.segment->reservation(), chunks);
     progress.status = unmapped.status;
     if (!progress.status.ok()) {
-      hooks_.StillMapped(RangeOf(run));
+      // All were asked about before the first was unmapped.
+      for (const SlotRun& left : absl::MakeConstSpan(allowed).subspan(&run - allowed.data())) {
+        hooks_.StillMapped(RangeOf(left));
+      }
       return progress;
     }
     run.segment->Evict(run);

@@ -9,6 +9,7 @@ namespace expanse {
 
 void Allocator::Impl::UpdateFigures() {
   reserved_.Set(supply_.pool().bytes());
+  soft_limit_.Update(supply_.pool().bytes());
   if (age_log_) age_log_->NoteSpare(supply_.spare());
   // Growth takes spare chunks without asking who created them; those that were created ahead are taken last.
   if (prewarmed_.current() > supply_.spare()) prewarmed_.Set(supply_.spare());

@@ -38,7 +38,6 @@ ChunkProgress Allocator::Impl::TrimTo(Bytes target) {
   if (supply_.pool().bytes() > target) GiveBackIdle(supply_.pool().bytes() - target, ChunkMover::kLatest, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
-  (void)soft_limit_.Update(supply_.pool().bytes());  // it has only fallen
   return trimmed;
 }
 
@@ -77,7 +76,6 @@ ChunkProgress Allocator::Impl::GiveBackOld() {
   GiveBackIdle(supply_.pool().bytes(), old.frees, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
-  (void)soft_limit_.Update(supply_.pool().bytes());  // it has only fallen
   return trimmed;
 }
 

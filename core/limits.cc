@@ -30,7 +30,8 @@ absl::Status Allocator::Impl::SetSoftLimit(std::optional<Bytes> soft_limit, Soft
   {
     MutexLock lock(mu_);
     soft_limit_.Set(soft_limit, std::move(callback));
-    warning = soft_limit_.Update(supply_.pool().bytes());
+    soft_limit_.Update(supply_.pool().bytes());
+    warning = soft_limit_.TakeDue();
   }
   if (warning) warning->Give();
   return absl::OkStatus();

@@ -110,7 +110,7 @@ absl::Status Allocator::Impl::PrewarmOne(Bytes size) {
   ++counts_.chunks_prewarmed;
   prewarmed_.Add(size);
   UpdateFigures();
-  const std::optional<SoftLimitWarning> warning = soft_limit_.Update(supply_.pool().bytes());
+  const std::optional<SoftLimitWarning> warning = soft_limit_.TakeDue();
   prewarm_progress_.NotifyAll();
   if (warning) {
     mu_.Unlock();

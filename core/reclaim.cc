@@ -139,11 +139,11 @@ Segment* Allocator::Impl::AddSegmentAt(const Slab& slab, SegmentSet& set, const 
 bool Allocator::Impl::AskOtherAllocators(Climb& climb) {
   const Bytes missing = grower_.missing();
   if (missing.is_zero() || grower_.pool_was_full() || supply_.pool().bytes_left() < grower_.needed()) return false;
-  if (!climb.MayAskOthers() || !peer_.HasOthers()) return false;
+  if (!climb.MayAskOthers() || !peer_->HasOthers()) return false;
   climb.NoteOthersAsked();
   ++counts_.rungs.others_asked;
   mu_.Unlock();
-  const Bytes given = peer_.AskOthers(missing);
+  const Bytes given = peer_->AskOthers(missing);
   mu_.Lock();
   if (!given.is_zero()) {
     supply_.NoteReleasedByOthers();

@@ -28,20 +28,27 @@ class SoftLimit {
   void Set(std::optional<Bytes> limit, SoftLimitCallback callback) {
     limit_ = limit;
     callback_ = std::move(callback);
-    above_ = false;
+    above_ = due_ = false;
   }
 
-  // So much is reserved now. O(1) but for a warning. The caller gives the warning after it has released the lock.
-  [[nodiscard]] std::optional<SoftLimitWarning> Update(Bytes reserved) {
+  // So much is reserved now. Called after every change, by whichever thread made it. O(1).
+  void Update(Bytes reserved) {
     const bool was_above = std::exchange(above_, limit_ && reserved > *limit_);
-    if (!above_ || was_above) return std::nullopt;
-    return SoftLimitWarning{callback_, reserved, *limit_};
+    due_ = above_ && (due_ || !was_above);
+    reserved_ = reserved;
+  }
+  // The warning that is due, once: to be given when the lock is released. None any more if the memory has fallen again.
+  [[nodiscard]] std::optional<SoftLimitWarning> TakeDue() {
+    if (!std::exchange(due_, false)) return std::nullopt;
+    return SoftLimitWarning{callback_, reserved_, *limit_};
   }
 
  private:
   std::optional<Bytes> limit_;
   SoftLimitCallback callback_;
+  Bytes reserved_;
   bool above_ = false;
+  bool due_ = false;
 };
 
 }  // namespace expanse
