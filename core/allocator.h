@@ -10,7 +10,9 @@
 // Host memory: running out of host memory is fatal.
 // Synchronisation: a request that memory at hand serves makes no driver call. Otherwise it makes driver calls, which
 // may block inside the driver; only when memory is short does it wait for queued work, and then for no more than
-// the work that holds what is missing.
+// the work that holds what is missing. All functions share one lock, which is held over driver calls: so each of them,
+// Free too, may wait until another thread's growth or trim has come back from the driver, but never for queued work.
+// Callbacks of the program must not throw.
 
 #ifndef EXPANSE_CORE_ALLOCATOR_H_
 #define EXPANSE_CORE_ALLOCATOR_H_
@@ -129,8 +131,9 @@ class Allocator {
   // itself calls. Destroying the allocator ends a job after the chunk that is being created.
   [[nodiscard]] absl::Status WaitForPrewarm();
 
-  // Makes a pool. INVALID_ARGUMENT for a limit that is smaller than a chunk. Makes no driver call: addresses and memory
-  // are taken when they are asked for. O(1).
+  // Makes a pool. INVALID_ARGUMENT for a limit that is smaller than a chunk, or a name that is no UTF-8. Makes no
+  // driver call, as addresses and memory are taken when they are asked for, unless the pool is deterministic: the
+  // addresses that it may ever need are reserved now, which is RESOURCE_EXHAUSTED where they are not to be had. O(1).
   [[nodiscard]] absl::StatusOr<PoolId> CreatePool(const PoolOptions& options);
 
   // NOT_FOUND for an unknown pool, FAILED_PRECONDITION for a retired one. O(1) but for a lock.
@@ -142,17 +145,20 @@ class Allocator {
 
   // Ends a pool: it serves no request any more. Its live blocks stay valid until they are freed. As they are, chunks
   // go back to what all pools share, and addresses to what segments are made of, each as soon as queued work is known
-  // to be done with it: that is asked here, at every free and whenever memory is short, and costs driver calls.
+  // to be done with it: that is asked here, when one of its blocks is freed and whenever no free block fits a request,
+  // and costs driver calls. O(its idle chunks, and all segments).
   // The errors of GetPoolStats; INVALID_ARGUMENT for the default pool. Never waits for queued work.
   absl::Status RetirePool(PoolId pool);
 
   // From now on the allocator holds at most `limit`, or whatever the device gives. If more is held, idle memory is
   // given back as in Trim, and nothing is created until enough was given back. INVALID_ARGUMENT, and nothing changes,
-  // for less than a chunk; else what the driver refused to take back: the limit holds all the same.
+  // for less than a chunk; else what the driver refused to take back: the limit holds all the same. Never waits for
+  // queued work; driver calls only to give memory back, as Trim makes them.
   absl::Status SetLimit(std::optional<Bytes> limit);
   // Has `callback` called when the allocator holds more than `soft_limit`: now if it does already, and then each time
   // that it comes to. No limit: no more warnings. INVALID_ARGUMENT for a limit without a callback. After a change, the
-  // earlier callback may still be running.
+  // earlier callback may still be running. It is called by this function, or by the thread whose call creates memory,
+  // with no lock held. No driver call. O(1).
   absl::Status SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback);
 
   // Has `callback` called before a request waits for queued work or fails; shortage.h says how. It is called in the
@@ -160,7 +166,8 @@ class Allocator {
   // request. INVALID_ARGUMENT if there is nothing to call.
   [[nodiscard]] absl::StatusOr<CallbackId> AddOutOfMemoryCallback(OutOfMemoryCallback callback);
   // Afterwards it is not called any more, nor does any other thread run it: blocks until those that do are back. A
-  // callback may remove itself. NOT_FOUND for an id that was removed or never given out.
+  // callback may remove itself, but two that remove each other on two threads wait for each other for ever. NOT_FOUND
+  // for an id that was removed or never given out.
   absl::Status RemoveOutOfMemoryCallback(CallbackId id);
 
   // Keeps the chunks behind [address, address + length) where they are, for as long as something outside refers to the
@@ -180,7 +187,8 @@ class Allocator {
   [[nodiscard]] absl::StatusOr<std::vector<HandleSpan>> HandlesSpanning(DeviceAddress address, Bytes length) const;
 
   // Has them called when memory is unmapped and mapped; mapping_callbacks.h says how. INVALID_ARGUMENT if both are
-  // empty. Memory that is mapped by now is not reported.
+  // empty. Memory that is mapped by now is not reported. Neither this nor RemoveMappingCallbacks may be called by such
+  // a callback, which runs under the lock.
   [[nodiscard]] absl::StatusOr<MappingCallbacksId> AddMappingCallbacks(MappingCallbacks callbacks);
   // Afterwards they are not called any more, nor are they running. NOT_FOUND for an id that was removed or never given.
   absl::Status RemoveMappingCallbacks(MappingCallbacksId id);
@@ -199,7 +207,8 @@ class Allocator {
   // With AllocatorOptions::record_events the allocator remembers what it was asked for lately, at little cost to it.
 
   // Names this moment in the recording, as "step3". INVALID_ARGUMENT for a label that a trace cannot hold: it takes 1
-  // to 4096 bytes without comma, '#', control characters and outer blanks. FAILED_PRECONDITION if nothing is recorded.
+  // to 4096 bytes of UTF-8 without comma, '#', control characters and outer blanks. FAILED_PRECONDITION if nothing is
+  // recorded.
   absl::Status Mark(std::string_view label);
   // The recording as a trace (docs/trace_format.md) that can be replayed: blocks that were live when the oldest event
   // happened are allocated first. FAILED_PRECONDITION if nothing is recorded. O(events and live blocks), under the

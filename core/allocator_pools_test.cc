@@ -155,6 +155,13 @@ TEST_F(AllocatorPools, TrimmingOnePoolLeavesTheOthersAlone) {
   EXPECT_EQ(stats().reserved.current, MiB(12));
 }
 
+TEST_F(AllocatorPools, ANameMustBeText) {
+  Start();
+  const absl::Status status = allocator_->CreatePool(Named("a\xff", std::nullopt)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("'a\\xff' is no UTF-8"));
+}
+
 TEST_F(AllocatorPools, UnknownAndRetiredPoolsAreRefused) {
   Start();
   EXPECT_TRUE(absl::IsNotFound(AllocInFails(PoolId(1), MiB(1))));

@@ -21,7 +21,7 @@ enum class Growth {
 };
 
 // Told, without any lock held, that the reserved memory has risen above the soft limit. Called by the thread whose
-// request or call made it rise; may call every function of every allocator.
+// request or call made it rise; may call every function of every allocator. It must not throw.
 using SoftLimitCallback = std::function<void(Bytes reserved, Bytes soft_limit)>;
 
 // Whether Trim may wait for queued work that holds memory back.

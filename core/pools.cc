@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/allocator_impl.h"
+#include "core/utf8.h"
 
 namespace expanse {
 
@@ -12,6 +14,10 @@ absl::StatusOr<PoolId> Allocator::Impl::CreatePool(const PoolOptions& options) {
   if (options.limit && *options.limit < supply_.smallest()) {
     return absl::InvalidArgumentError(absl::StrCat("the pool's limit is ", ToString(*options.limit),
                                                    ", expected at least one chunk of ", ToString(supply_.smallest())));
+  }
+  if (!IsUtf8(options.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pool's name '", absl::CHexEscape(options.name), "' is no UTF-8, expected text"));
   }
   const PoolId id = pools_.Create(options).id();
   const absl::Status status = ReserveForPool(**pools_.Find(id));

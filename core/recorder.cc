@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "core/utf8.h"
 
 namespace expanse {
 namespace {
@@ -40,11 +41,11 @@ std::vector<RecordedBlock> Prologue(const Recorder& recorder, absl::Span<const R
 absl::Status Recorder::Mark(std::string_view label) {
   if (!on()) return absl::FailedPreconditionError("nothing is recorded: record_events is 0");
   const bool written = !label.empty() && label.size() <= kLongestLabel && label.front() != ' ' && label.back() != ' ' &&
-                       std::all_of(label.begin(), label.end(), IsLabelCharacter);
+                       std::all_of(label.begin(), label.end(), IsLabelCharacter) && IsUtf8(label);
   if (!written) {
-    return absl::InvalidArgumentError(absl::StrCat("label '", std::string(label.substr(0, 80)), "' of ", label.size(),
-                                                   " bytes, expected 1 to ", kLongestLabel,
-                                                   " without comma, '#', control characters and outer blanks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("label '", std::string(label.substr(0, 80)), "' of ", label.size(), " bytes, expected 1 to ",
+                     kLongestLabel, " of UTF-8 without comma, '#', control characters and outer blanks"));
   }
   RecordedEvent mark;
   mark.kind = Kind::kMark;

@@ -56,7 +56,7 @@ TEST(Recorder, OffItKeepsNothing) {
 
 TEST(Recorder, LabelsThatATraceCannotHoldAreRefused) {
   Recorder recorder(4);
-  for (const std::string label : {"", "a,b", "#1", "two\nlines", " begin", "end ", "tab\t", "\x7f"}) {
+  for (const std::string label : {"", "a,b", "#1", "two\nlines", " begin", "end ", "tab\t", "\x7f", "\xff", "\xc3"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(recorder.Mark(label))) << label;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(recorder.Mark(std::string(Recorder::kLongestLabel + 1, 'x'))));

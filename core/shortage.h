@@ -52,7 +52,7 @@ struct Shortage {
 // Called, without any lock held, when a request is about to wait for queued work or to fail. It may call every function
 // of every allocator, and should free what it can spare, `missing` bytes at best. True: try again. It is not called for
 // requests that it makes itself. Several threads may call it at once: one whose memory another call is just freeing
-// should wait for that call and return true.
+// should wait for that call and return true. It must not throw.
 using OutOfMemoryCallback = std::function<bool(const Shortage&)>;
 
 // Names a callback until it is removed; never used again.

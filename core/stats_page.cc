@@ -66,6 +66,7 @@ std::string StatsPage(const Stats& stats) {
   page.Title("Counts");
   page.Line("allocations", stats.allocations);
   page.Line("frees", stats.frees);
+  page.Line("failed_allocations", stats.failed_allocations);
   page.Line("live_blocks", stats.live_blocks);
   page.Line("growths", stats.growths);
   page.Line("chunks_created", stats.chunks_created);
@@ -80,15 +81,15 @@ std::string StatsPage(const Stats& stats) {
   page.Line("unforced_moves.allowed", stats.unforced_moves.allowed);
 
   page.Title("Rungs of the out-of-memory ladder");
-  page.Line("collected", stats.rungs.collected);
-  page.Line("moved", stats.rungs.moved);
-  page.Line("created", stats.rungs.created);
-  page.Line("other_class", stats.rungs.other_class);
-  page.Line("others_asked", stats.rungs.others_asked);
-  page.Line("callbacks_asked", stats.rungs.callbacks_asked);
-  page.Line("waited", stats.rungs.waited);
-  page.Line("synchronized", stats.rungs.synchronized);
-  page.Line("failed", stats.rungs.failed);
+  page.Line("rungs.collected", stats.rungs.collected);
+  page.Line("rungs.moved", stats.rungs.moved);
+  page.Line("rungs.created", stats.rungs.created);
+  page.Line("rungs.other_class", stats.rungs.other_class);
+  page.Line("rungs.others_asked", stats.rungs.others_asked);
+  page.Line("rungs.callbacks_asked", stats.rungs.callbacks_asked);
+  page.Line("rungs.waited", stats.rungs.waited);
+  page.Line("rungs.synchronized", stats.rungs.synchronized);
+  page.Line("rungs.failed", stats.rungs.failed);
 
   page.Title("Stalls and the driver");
   page.Line("gpu_stalls.count", stats.gpu_stalls.count);
@@ -97,6 +98,7 @@ std::string StatsPage(const Stats& stats) {
   page.Line("lock_stalls.time", stats.lock_stalls.time);
   page.Line("prewarm_stalls.count", stats.prewarm_stalls.count);
   page.Line("prewarm_stalls.time", stats.prewarm_stalls.time);
+  page.Line("waits", stats.waits);
   page.Line("driver_calls", stats.driver_calls);
   page.Line("driver_time", stats.driver_time);
   return std::move(page).Take();

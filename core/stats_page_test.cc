@@ -34,7 +34,7 @@ TEST(StatsPage, HasEveryCount) {
   stats.gpu_stalls.time = std::chrono::milliseconds(5);
   const std::string page = StatsPage(stats);
   EXPECT_THAT(page, HasSubstr("chunks_refilled         17\n"));
-  EXPECT_THAT(page, HasSubstr("other_class             23\n"));
+  EXPECT_THAT(page, HasSubstr("rungs.other_class       23\n"));
   EXPECT_THAT(page, HasSubstr("unforced_moves.spent    3000 us\n"));
   EXPECT_THAT(page, HasSubstr("unforced_moves.allowed  4000 us\n"));
   EXPECT_THAT(page, HasSubstr("gpu_stalls.time         5000 us\n"));
