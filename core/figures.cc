@@ -52,6 +52,7 @@ Stats Allocator::Impl::CurrentStats() const {
   const DriverCallCounts calls = device_->calls();
   stats.driver_calls = calls.TotalCalls();
   stats.driver_time = calls.TotalMeasured();
+  stats.process = GetProcessBudgets();
   return stats;
 }
 

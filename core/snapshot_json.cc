@@ -55,6 +55,16 @@ void Write(JsonWriter& json, const MoveAllowance& moves) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, const ProcessBudgets& process) {
+  json.Key("process");
+  json.BeginObject();
+  json.Add("handles_taken", process.handles_taken);
+  json.Add("handles_limit", process.handles_limit);
+  json.Add("addresses_taken_bytes", process.addresses_taken.count());
+  json.Add("addresses_limit_bytes", process.addresses_limit.count());
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, const Stats& stats) {
   json.Key("stats");
   json.BeginObject();
@@ -84,6 +94,7 @@ void Write(JsonWriter& json, const Stats& stats) {
   Write(json, "prewarm_stalls", stats.prewarm_stalls);
   json.Add("driver_calls", stats.driver_calls);
   json.Add("driver_ns", static_cast<uint64_t>(stats.driver_time.count()));
+  Write(json, stats.process);
   json.EndObject();
 }
 

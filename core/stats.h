@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "core/process_budgets.h"
 #include "vmm/units.h"
 
 namespace expanse {
@@ -78,6 +79,9 @@ struct Stats {
   // Calls that this allocator made of the driver, its creation included, and the host time inside them.
   uint64_t driver_calls = 0;
   std::chrono::nanoseconds driver_time{0};
+
+  // Shared with all other allocators of the process.
+  ProcessBudgets process;
 };
 
 // What one stream, or another part of an allocator, holds at one moment.

@@ -101,6 +101,12 @@ std::string StatsPage(const Stats& stats) {
   page.Line("waits", stats.waits);
   page.Line("driver_calls", stats.driver_calls);
   page.Line("driver_time", stats.driver_time);
+
+  page.Title("Budgets of the process");
+  page.Line("process.handles_taken", stats.process.handles_taken);
+  page.Line("process.handles_limit", stats.process.handles_limit);
+  page.Line("process.addresses_taken", ToString(stats.process.addresses_taken));
+  page.Line("process.addresses_limit", ToString(stats.process.addresses_limit));
   return std::move(page).Take();
 }
 
