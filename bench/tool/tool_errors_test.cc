@@ -92,8 +92,7 @@ TEST_F(ToolErrorsTest, AnOptionThatHasNoEffectIsWarnedOf) {
       // By other options.
       {"replay trace.csv --seed 1", "--seed: '1' has no effect without --touch"},
       {"compare trace.csv --seed 1", "--seed: '1' has no effect without --touch"},
-      {"generate llama --steps 1 --seed 1 -o a.csv",
-       "--seed: '1' has no effect on one sequence length; it is for"},
+      {"generate llama --steps 1 --seed 1 -o a.csv", "--seed: '1' has no effect on one sequence length; it is for"},
       {"generate llama --steps 1 --vary-min 0.3 -o a.csv", "--vary-min: '0.3'"},
       {"generate llama --steps 1 --vary-multiple 8 --vary-seq none -o a.csv", "--vary-multiple: '8'"},
   };
