@@ -97,7 +97,7 @@ TEST_P(Faults, TheScenarioMakesEveryKindOfCall) {
 }
 
 TEST(FaultsOfTheLadder, TheScenarioClimbsEveryRung) {
-  for (const Growth growth : {Growth::kLazy, Growth::kFrugal}) {
+  for (const Growth growth : {Growth::kBalanced, Growth::kLazy, Growth::kFrugal}) {
     Settings settings;
     settings.quirks.release_lag = true;
     settings.steps = Steps::kLadder;
@@ -177,18 +177,18 @@ TEST_P(FaultsOnMemory, ContentsSurvive) {
   });
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Faults::ParamType>& info) {
-  return absl::StrCat(std::get<0>(info.param).name, "_", std::get<1>(info.param) == Growth::kLazy ? "lazy" : "frugal");
+std::string NameOfCase(const ::testing::TestParamInfo<Faults::ParamType>& info) {
+  return absl::StrCat(std::get<0>(info.param).name, "_", NameOf(std::get<1>(info.param)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Faults,
                          ::testing::Combine(::testing::ValuesIn(AllQuirks()),
-                                            ::testing::Values(Growth::kLazy, Growth::kFrugal)),
-                         NameOf);
+                                            ::testing::Values(Growth::kBalanced, Growth::kLazy, Growth::kFrugal)),
+                         NameOfCase);
 INSTANTIATE_TEST_SUITE_P(All, FaultsOnMemory,
                          ::testing::Combine(::testing::Values(AllQuirks().front()),
-                                            ::testing::Values(Growth::kLazy, Growth::kFrugal)),
-                         NameOf);
+                                            ::testing::Values(Growth::kBalanced, Growth::kLazy, Growth::kFrugal)),
+                         NameOfCase);
 
 }  // namespace
 }  // namespace expanse::faults

@@ -35,6 +35,10 @@ enum class Steps {
   kLadder,    // every rung of the out-of-memory ladder, in the presence of another allocator
 };
 
+[[nodiscard]] inline std::string NameOf(Growth growth) {
+  return growth == Growth::kLazy ? "lazy" : growth == Growth::kFrugal ? "frugal" : "balanced";
+}
+
 struct Settings {
   Steps steps = Steps::kGrowth;
   sim::Quirks quirks;

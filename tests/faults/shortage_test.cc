@@ -98,10 +98,8 @@ TEST_P(Shortage, WhatWasReleasedLatelyIsHadAfterASynchronisation) {
   EXPECT_TRUE((*simulator)->ledger().Balanced()) << (*simulator)->ledger().ToString();
 }
 
-INSTANTIATE_TEST_SUITE_P(Growth, Shortage, ::testing::Values(Growth::kLazy, Growth::kFrugal),
-                         [](const ::testing::TestParamInfo<Growth>& info) {
-                           return info.param == Growth::kLazy ? "lazy" : "frugal";
-                         });
+INSTANTIATE_TEST_SUITE_P(Growth, Shortage, ::testing::Values(Growth::kBalanced, Growth::kLazy, Growth::kFrugal),
+                         [](const ::testing::TestParamInfo<Growth>& info) { return NameOf(info.param); });
 
 }  // namespace
 }  // namespace expanse::faults

@@ -139,33 +139,34 @@ const auto kFullVarying = [](uint64_t seed) { return FullLlama(bench::VarySeq::k
 const auto kTinyRandom = [](uint64_t seed) { return SmallRandom(2'000, seed); };
 const auto kSmallRandom = [](uint64_t seed) { return SmallRandom(10'000, seed); };
 
+constexpr Growth kBalanced = Growth::kBalanced;
 constexpr Growth kLazy = Growth::kLazy;
 constexpr Growth kFrugal = Growth::kFrugal;
 
 std::vector<StressCase> Cases() {
   return {
       // Invariants checked after each event.
-      {"TinyRandom", kTinyRandom, 1.10, kLazy, kReal, kSmallChunk, Plain(2, 1)},
+      {"TinyRandom", kTinyRandom, 1.10, kBalanced, kReal, kSmallChunk, Plain(2, 1)},
       {"TinyRandomFrugal", kTinyRandom, 1.10, kFrugal, kReal, kSmallChunk, Plain(2, 1)},
       {"TinyRandomWithWork", kTinyRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(2, 1)},
       {"TinyRandomOnLargeChunks", kTinyRandom, 1.10, kLazy, kReal, MiB(2), MayRefuse(WithWork(2, 1))},
       // Contents checked, each step alike.
-      {"SmallLlama", kSmallFixed, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlama", kSmallFixed, 1.02, kBalanced, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaFrugal", kSmallFixed, 1.05, kFrugal, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaWithWork", kSmallFixed, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97)},
       {"SmallLlamaOnLargeChunks", kSmallFixed, 1.02, kLazy, kReal, MiB(2), MayRefuse(Plain(3, 97))},
       // Contents checked, each step different.
-      {"SmallLlamaVarying", kSmallVarying, 1.02, kLazy, kReal, kSmallChunk, Plain(3, 97)},
+      {"SmallLlamaVarying", kSmallVarying, 1.02, kBalanced, kReal, kSmallChunk, Plain(3, 97)},
       {"SmallLlamaVaryingFrugal", kSmallVarying, 1.05, kFrugal, kReal, kSmallChunk, WithWork(3, 97)},
       {"SmallLlamaVaryingOnLegacyStream", kSmallVarying, 1.05, kLazy, kReal, kSmallChunk, WithWork(3, 97), true},
       {"SmallRandom", kSmallRandom, 1.10, kLazy, kReal, kSmallChunk, WithWork(3, 211)},
       {"SmallRandomTooTight", kSmallRandom, 1.00, kLazy, kReal, kSmallChunk, MayRefuse(WithWork(2, 211))},
       // The sizes of the mission.
-      {"FullLlama", kFullFixed, 1.01, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlama", kFullFixed, 1.01, kBalanced, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullLlamaFrugal", kFullFixed, 1.02, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
-      {"FullLlamaVarying", kFullVarying, 1.01, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullLlamaVarying", kFullVarying, 1.01, kBalanced, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullLlamaVaryingWithWork", kFullVarying, 1.02, kLazy, kAccounting, MiB(2), WithWork(1, 10'000)},
-      {"FullRandom", FullRandom, 1.05, kLazy, kAccounting, MiB(2), Plain(2, 10'000)},
+      {"FullRandom", FullRandom, 1.05, kBalanced, kAccounting, MiB(2), Plain(2, 10'000)},
       {"FullRandomFrugal", FullRandom, 1.05, kFrugal, kAccounting, MiB(2), WithWork(1, 10'000)},
   };
 }

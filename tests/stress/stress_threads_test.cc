@@ -139,7 +139,7 @@ TEST(StressThreads, TwoProgramsAreServedSideBySide) {
 }
 
 TEST(StressThreads, FourProgramsWithQueuedWorkAreServedSideBySide) {
-  RunSeeds({4, 1.05, Growth::kLazy, Program(/*queued_work=*/true, /*must_serve=*/true)});
+  RunSeeds({4, 1.05, Growth::kBalanced, Program(/*queued_work=*/true, /*must_serve=*/true)});
 }
 
 TEST(StressThreads, FrugalProgramsTakeChunksFromEachOther) {
