@@ -113,11 +113,13 @@ absl::Status Device::ReadProperties() {
   return absl::OkStatus();
 }
 
-// The attribute alone is not enough: on some integrated devices creation fails all the same.
+// The attribute alone is not enough: on some integrated devices creation fails all the same. A device that is full just
+// now, with what another allocator of the process may give back, is no such device.
 absl::Status Device::ProbeVirtualMemory() const {
   absl::StatusOr<Reservation> reservation = Reservation::Reserve(driver(), granularity_, granularity_);
   if (!reservation.ok()) return reservation.status();
   absl::StatusOr<Chunk> chunk = Chunk::Create(driver(), ordinal_, granularity_, ChunkKind());
+  if (absl::IsResourceExhausted(chunk.status()) && IsFull()) return reservation->Free();
   if (!chunk.ok()) return chunk.status();
 
   const abi::DevicePtr address = reservation->range().begin.value();
@@ -137,6 +139,11 @@ absl::Status Device::ProbeVirtualMemory() const {
   status.Update(chunk->Release());
   status.Update(reservation->Free());
   return status;
+}
+
+bool Device::IsFull() const {
+  const absl::StatusOr<MemoryInfo> info = GetMemoryInfo();
+  return info.ok() && info->free < granularity_;
 }
 
 absl::StatusOr<MemoryInfo> Device::GetMemoryInfo() const {

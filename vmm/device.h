@@ -73,6 +73,8 @@ class Device {
   absl::Status Initialise();
   absl::Status ReadProperties();
   absl::Status ProbeVirtualMemory() const;
+  // Whether less is free than the least that can be created.
+  [[nodiscard]] bool IsFull() const;
 
   CountingDriver driver_;
   DeviceOrdinal ordinal_;

@@ -64,6 +64,16 @@ TEST_F(SimulatedDeviceTest, OpenRefusesADeviceThatOnlyClaimsVirtualMemoryManagem
   EXPECT_TRUE(simulator->ledger().Balanced()) << simulator->ledger().ToString();
 }
 
+TEST_F(SimulatedDeviceTest, OpenTakesADeviceThatIsFullJustNow) {
+  device.reset();
+  simulator->SetTakenByOthers(DeviceOrdinal(0), kTestDeviceMemory);
+  const auto opened = Device::Open(simulator->driver(), DeviceOrdinal(0));
+  EXPECT_TRUE(opened.ok()) << opened.status();
+  simulator->SetTakenByOthers(DeviceOrdinal(0), kTestDeviceMemory - MiB(2));
+  simulator->FailNthCall(EntryPoint::mem_create, 1, abi::kOutOfMemory);
+  EXPECT_FALSE(Device::Open(simulator->driver(), DeviceOrdinal(0)).ok()) << "one chunk should have been had";
+}
+
 TEST_F(SimulatedDeviceTest, OpenRefusesADeviceThatCannotUndoAMapping) {
   for (const EntryPoint undo : {EntryPoint::mem_unmap, EntryPoint::mem_release, EntryPoint::mem_address_free}) {
     Start(SmallConfig());
