@@ -73,10 +73,19 @@ absl::StatusOr<uint64_t> StreamState::Close(EventPool& events, const Device& dev
   // behavior").
   const bool elsewhere = key_.is_per_thread() && key_.thread != ThisThread();
   absl::StatusOr<Event> event = events.Record(*context, elsewhere ? StreamHandle() : StreamHandle(key_.raw));
-  if (!event.ok()) return event.status();
+  if (!event.ok()) {
+    if (!IsGone(device)) return event.status();
+    CloseWithoutEvent();
+    return last_closed();
+  }
   closed_.push_back(Closed{open_, std::make_shared<Event>(*std::move(event))});
   idle_in_epoch_ = 0;
   return open_++;
+}
+
+bool StreamState::IsGone(const Device& device) const {
+  if (key_.is_default() || device.driver().stream_get_id != nullptr) return false;
+  return device.driver().stream_query(static_cast<abi::Stream>(key_.raw)) == abi::kInvalidHandle;
 }
 
 void StreamState::CloseWithoutEvent() {

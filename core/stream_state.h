@@ -107,6 +107,8 @@ class StreamState {
   };
   // Whether the handle names the stream that it named when that was first asked. True if nobody can tell.
   absl::StatusOr<bool> IsSameStream(const ScopedContext& context);
+  // Whether a handle that the driver refused to record on names no stream any more. Asked only where there are no ids.
+  [[nodiscard]] bool IsGone(const Device& device) const;
   void CloseWithoutEvent();
   void RetireFirst(EventPool& events);
 
