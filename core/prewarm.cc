@@ -70,7 +70,9 @@ absl::Status Allocator::Impl::WaitForPrewarm() {
 
 absl::Status Allocator::Impl::PrewarmEnd() {
   if (prewarm_.running && prewarm_.runner == std::this_thread::get_id()) {
-    return absl::FailedPreconditionError("the thread that prewarms cannot wait for itself");
+    return absl::FailedPreconditionError(
+        "a callback of the thread that creates memory ahead would wait for that thread itself; expected a call of "
+        "another thread, or PrewarmMode::kBackground");
   }
   while (prewarm_.running) prewarm_progress_.Wait(mu_);
   return prewarm_.status;
@@ -111,11 +113,13 @@ absl::Status Allocator::Impl::PrewarmOne(Bytes size) {
   prewarmed_.Add(size);
   UpdateFigures();
   const std::optional<SoftLimitWarning> warning = soft_limit_.TakeDue();
+  prewarm_.in_callback = warning.has_value();
   prewarm_progress_.NotifyAll();
   if (warning) {
     mu_.Unlock();
     warning->Give();
     mu_.Lock();
+    prewarm_.in_callback = false;
   }
   return absl::OkStatus();
 }
@@ -124,7 +128,8 @@ void Allocator::Impl::AwaitPrewarmed(const Request& request) {
   // Wherever the request will lie, it takes no more than that.
   const Bytes enough = RoundUp(request.rounded, supply_.smallest()) + supply_.smallest();
   const auto must_wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return prewarm_.running && prewarm_.runner != std::this_thread::get_id() && supply_.spare() < enough;
+    return prewarm_.running && !prewarm_.in_callback && prewarm_.runner != std::this_thread::get_id() &&
+           supply_.spare() < enough;
   };
   if (!must_wait()) return;
   const StallCounter::Clock::time_point begin = StallCounter::Clock::now();

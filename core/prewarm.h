@@ -17,7 +17,8 @@ namespace expanse {
 // that runs it does not hold while it is inside the driver.
 struct PrewarmJob {
   bool running = false;
-  bool stop = false;  // the allocator is going away
+  bool stop = false;         // the allocator is going away
+  bool in_callback = false;  // of the program, which may need what another thread holds that asks for memory
   Bytes left;
   uint64_t largest = 1;
   std::thread::id runner;  // while it is running
