@@ -176,7 +176,8 @@ class Allocator::Impl {
   Block* TakeFromOtherClass(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // In slots, that may be created for the request.
   uint64_t LargestChunkFor(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status AddSegment(SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddSegment(SegmentSet& set, const Request& request, CompletionCheck& completion)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Segment* AddSegmentAt(const Slab& slab, SegmentSet& set, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The rungs that release the lock. True: memory may have become free meanwhile; false: nothing was done.
   bool AskOtherAllocators(Climb& climb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

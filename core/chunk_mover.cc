@@ -35,6 +35,7 @@ void ChunkMover::ForEachVictim(const Filter& filter, absl::FunctionRef<bool(cons
     if (extent.stamp > filter.freed_until) return false;  // and so are all that follow
     const StreamHeap& heap = *chunk.segment->heap();
     if (filter.pool != nullptr && &heap.pool() != filter.pool) return true;
+    if (filter.unused_segments && (heap.placement() != nullptr || !chunk.segment->IsUnused())) return true;
     if (!filter.completion.IsComplete(*heap.stream(), extent.epoch)) return true;
     return chunk.Touches(filter.spared) || visit(chunk);
   });

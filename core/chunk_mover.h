@@ -39,6 +39,7 @@ class ChunkMover {
     const PoolState* pool = nullptr;  // only this pool's, unless it is null
     SlotRun spared = {};              // none of these slots
     uint64_t freed_until = kLatest;   // none that fell idle in a later free than this
+    bool unused_segments = false;     // only those of segments in which nothing is in use and whose addresses can go
   };
 
   // Victims as runs of neighbours: the first that cover at least `slots`, or as many as there are; and the first, up to

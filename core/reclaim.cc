@@ -105,7 +105,7 @@ absl::StatusOr<Block*> Allocator::Impl::GrowSet(SegmentSet& set, const Request& 
   const uint64_t largest_chunk = LargestChunkFor(request);
   absl::StatusOr<Block*> block = grower_.Grow(segments, request.rounded, largest_chunk, completion);
   if (!absl::IsNotFound(block.status())) return block;
-  if (const absl::Status status = AddSegment(set, request); !status.ok()) return status;
+  if (const absl::Status status = AddSegment(set, request, completion); !status.ok()) return status;
   Segment* added = set.segments.back().get();
   return grower_.Grow(absl::MakeConstSpan(&added, 1), request.rounded, largest_chunk, completion);
 }
@@ -115,11 +115,21 @@ uint64_t Allocator::Impl::LargestChunkFor(const Request& request) const {
   return LargestChunk(request.rounded, supply_.pool().bytes(), supply_.pool().bytes_left(), supply_.smallest());
 }
 
-absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request) {
+// Where no addresses are left, those are taken that hold nothing, and then those that only idle memory lies at: made
+// spare, it serves the request.
+absl::Status Allocator::Impl::AddSegment(SegmentSet& set, const Request& request, CompletionCheck& completion) {
   Bytes held;
   for (const std::unique_ptr<Segment>& segment : set.segments) held += segment->range().size;
   absl::StatusOr<Slab> slab = addresses_.Take(request.rounded, held);
   if (!slab.ok()) {
+    DropEmptySegments(/*of_live_streams=*/true);
+    slab = addresses_.Take(request.rounded, held);
+  }
+  if (!slab.ok()) {
+    ChunkMover::Filter of_unused{completion};
+    of_unused.unused_segments = true;
+    const ChunkProgress idle = mover_.MakeSpare(supply_.pool().bytes(), of_unused);
+    if (!idle.status.ok()) return idle.status;
     DropEmptySegments(/*of_live_streams=*/true);
     slab = addresses_.Take(request.rounded, held);
     if (!slab.ok()) return slab.status();
@@ -171,11 +181,13 @@ bool Allocator::Impl::AskCallbacks(const Request& request, const absl::Status& f
 bool Allocator::Impl::CouldEverFit(const Request& request, const Climb& climb) const {
   const std::optional<Bytes>& limit = request.pool->options().limit;
   if (limit && request.pool->figures().allocated.current() + request.rounded > *limit) return false;
+  const ChunkPool& chunks = supply_.pool();
+  const Bytes in_use = allocated_.current() + chunks.bytes(ChunkState::kQuarantined);
+  const Bytes most = std::max(chunks.limit(), chunks.bytes());  // of a lowered limit more may be held
+  if (in_use + request.rounded > most) return false;
   const bool refused = supply_.refusals() != climb.refusals_before();
   const uint64_t creatable = std::min(refused ? supply_.left_at_refusal() : supply_.Creatable(), supply_.Creatable());
-  const Bytes in_use = allocated_.current() + supply_.pool().bytes(ChunkState::kQuarantined);
-  return supply_.released_since_sync() ||
-         creatable * supply_.smallest() + (supply_.pool().bytes() - in_use) >= request.rounded;
+  return supply_.released_since_sync() || creatable * supply_.smallest() + (chunks.bytes() - in_use) >= request.rounded;
 }
 
 Shortage Allocator::Impl::DescribeShortage(const Request& request, const absl::Status& reason, const Climb& climb) {

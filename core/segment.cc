@@ -224,6 +224,13 @@ Bytes Segment::BytesIn(BlockState state) const {
   return sum;
 }
 
+bool Segment::IsUnused() const {
+  for (const Block* block = first_; block != nullptr; block = block->next) {
+    if (block->state != BlockState::kFree && block->state != BlockState::kHole) return false;
+  }
+  return true;
+}
+
 uint64_t Segment::EvictedSlots(const SlotRun& slots) const {
   uint64_t count = 0;
   const uint64_t end = std::min<uint64_t>(slots.end(), slots_.size());

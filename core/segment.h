@@ -89,6 +89,8 @@ class Segment {
   [[nodiscard]] Block* first_block() { return first_; }
   // Nothing is mapped and nothing handed out.
   [[nodiscard]] bool IsEmpty() const { return first_->next == nullptr && first_->state == BlockState::kHole; }
+  // Nothing is in use, pending or quarantined, whether or not memory is mapped. O(blocks).
+  [[nodiscard]] bool IsUnused() const;
   // The block that holds an address of the range. O(blocks).
   [[nodiscard]] const Block* Find(DeviceAddress address) const;
 
