@@ -167,13 +167,15 @@ absl::Status Allocator::SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitC
 
 absl::StatusOr<CallbackId> Allocator::AddOutOfMemoryCallback(OutOfMemoryCallback callback) {
   if (impl_->forked()) return Forked();
-  if (callback == nullptr) return absl::InvalidArgumentError("the out-of-memory callback is empty");
+  if (callback == nullptr)
+    return absl::InvalidArgumentError("the out-of-memory callback is empty, expected one to call");
   return impl_->callbacks().Add(std::move(callback));
 }
 
 absl::Status Allocator::RemoveOutOfMemoryCallback(CallbackId id) {
   if (impl_->forked() || impl_->callbacks().Remove(id)) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("no out-of-memory callback has the id ", id));
+  return absl::NotFoundError(
+      absl::StrCat("no out-of-memory callback has the id ", id, ": it was removed before, or never added"));
 }
 
 absl::Status Allocator::Pin(DeviceAddress address, Bytes length) {

@@ -120,7 +120,7 @@ class Allocator {
   //
   // No lock is held over the driver calls that create, one a chunk: other threads are served from memory at hand
   // meanwhile. A request that needs more waits until that was created ahead or cannot be, and is counted in
-  // `prewarm_stalls`. Limits and the process's handle budget hold.
+  // `prewarm_stalls`; it does not while the soft limit's callback runs. Limits and the process's handle budget hold.
   //
   // With kBackground a thread of the allocator does it and this returns at once. One job runs at a time: a call during
   // another's job raises its target. INVALID_ARGUMENT, and nothing is created, for more than the limit; with

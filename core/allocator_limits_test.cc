@@ -44,7 +44,7 @@ TEST_F(AllocatorTest, LimitsThatMakeNoSenseAreRefusedByName) {
   EXPECT_THAT(std::string(CreationStatus(sim_->driver(), options).message()), HasSubstr("one of them at most"));
   options = AllocatorOptions();
   options.soft_limit = MiB(1);
-  EXPECT_THAT(std::string(CreationStatus(sim_->driver(), options).message()), HasSubstr("no callback"));
+  EXPECT_THAT(std::string(CreationStatus(sim_->driver(), options).message()), HasSubstr("expected a callback"));
   EXPECT_EQ(allocator_->SetLimit(KiB(1)).code(), absl::StatusCode::kInvalidArgument);
   Alloc(MiB(64));
 }

@@ -47,9 +47,14 @@ absl::Status ChunkSupply::CheckRoom(Bytes size) const {
                                                    ToString(pool_.limit()), "; held: ", ToString(bytes_soon())));
 }
 
+absl::Status ChunkSupply::NoHandleLeft() const {
+  return absl::ResourceExhaustedError(absl::StrCat("the process's handle budget of ", budget_.limit(),
+                                                   " is used up; held here: ", pool_.chunks().count()));
+}
+
 absl::Status ChunkSupply::BeginCreation(Bytes size) {
   if (const absl::Status status = CheckRoom(size); !status.ok()) return status;
-  if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
+  if (!budget_.TryTake(1)) return NoHandleLeft();
   in_creation_ += size;
   return absl::OkStatus();
 }
@@ -77,7 +82,7 @@ void ChunkSupply::NoteRefused(uint64_t left) {
 
 absl::Status ChunkSupply::Create(Bytes size) {
   if (const absl::Status status = CheckRoom(size); !status.ok()) return status;
-  if (!budget_.TryTake(1)) return absl::ResourceExhaustedError("the process's handle budget is used up");
+  if (!budget_.TryTake(1)) return NoHandleLeft();
   const absl::Status status = pool_.Create(ChunkCount(1), size);
   if (!status.ok()) budget_.Give(1);
   if (status.ok()) refusal_age_ = 0;

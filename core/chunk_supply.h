@@ -99,6 +99,7 @@ class ChunkSupply {
   // What the limit leaves.
   [[nodiscard]] Bytes Room() const { return pool_.bytes_left() - std::min(pool_.bytes_left(), in_creation_); }
   absl::Status CheckRoom(Bytes size) const;
+  [[nodiscard]] absl::Status NoHandleLeft() const;
   void NoteRefused(uint64_t left);
 
   // More chunks than this are not created before the driver was asked what is free, at a twentieth of what they cost.

@@ -24,7 +24,7 @@ absl::Status Allocator::Impl::SetLimit(std::optional<Bytes> limit) {
 absl::Status Allocator::Impl::SetSoftLimit(std::optional<Bytes> soft_limit, SoftLimitCallback callback) {
   if (soft_limit && callback == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the soft limit is ", ToString(*soft_limit), ", and there is no callback to warn"));
+        absl::StrCat("the soft limit is ", ToString(*soft_limit), ", expected a callback that is told"));
   }
   std::optional<SoftLimitWarning> warning;
   {
