@@ -26,6 +26,8 @@ class RandomTenants : public AllocatorTest, public ::testing::WithParamInterface
     config.devices[0].total_memory = MiB(128);
     AllocatorOptions options;
     options.growth = GetParam() % 3 == 0 ? Growth::kLazy : GetParam() % 3 == 1 ? Growth::kFrugal : Growth::kBalanced;
+    options.trim_after = microseconds(20'000);
+    options.clock = [this] { return sim_->now(); };
     Start(config, options);
     NewStream();
     NewStream();
@@ -66,8 +68,13 @@ class RandomTenants : public AllocatorTest, public ::testing::WithParamInterface
       ASSERT_EQ(allocator_->Unpin(range.begin, range.size), absl::OkStatus());
     } else if (choice < 95) {
       ASSERT_TRUE(allocator_->TrimPool(AnyTenant(), Bytes(Pick(MiB(32).count()))).ok());
+    } else if (choice < 96) {
+      const TrimMode mode = Pick(2) == 0 ? TrimMode::kNoWait : TrimMode::kWait;
+      ASSERT_TRUE(allocator_->Trim(Bytes(Pick(MiB(128).count())), mode).ok());
     } else if (choice < 97) {
-      ASSERT_TRUE(allocator_->Trim(Bytes(Pick(MiB(128).count()))).ok());
+      ASSERT_TRUE(allocator_->TrimUnused().ok());
+      const absl::Status status = allocator_->Prewarm(Bytes(Pick(MiB(128).count())));
+      ASSERT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
     } else if (choice < 99) {
       const size_t index = Pick(tenants_.size());
       ASSERT_EQ(allocator_->RetirePool(tenants_[index].id), absl::OkStatus());

@@ -27,6 +27,8 @@ class RandomFaults : public AllocatorTest, public ::testing::WithParamInterface<
     constexpr Growth kGrowths[] = {Growth::kLazy, Growth::kBalanced, Growth::kFrugal};
     AllocatorOptions options;
     options.growth = kGrowths[GetParam() % 3];
+    options.trim_after = microseconds(4000);
+    options.clock = [this] { return sim_->now(); };
     Start(SmallDevice(), options);
     for (uint64_t i = 0; i < kStreams; ++i) NewStream();
     MappingCallbacks callbacks;
@@ -48,8 +50,19 @@ class RandomFaults : public AllocatorTest, public ::testing::WithParamInterface<
       DoFree();
     } else if (choice < 79) {
       Fail();
-      Note(allocator_->Trim(MiB(Pick(64))).status());
+      Note(allocator_->Trim(MiB(Pick(64)), Pick(2) == 0 ? TrimMode::kNoWait : TrimMode::kWait).status());
+    } else if (choice < 80) {
+      Fail();
+      Note(allocator_->TrimUnused().status());
+    } else if (choice < 81) {
+      Fail();
+      const absl::Status status =
+          allocator_->Prewarm(MiB(Pick(65)), Pick(2) == 0 ? PrewarmMode::kBlocking : PrewarmMode::kBackground);
+      Note(status.ok() ? allocator_->WaitForPrewarm() : status);
     } else if (choice < 82) {
+      // Another process takes memory, and gives it back.
+      sim_->SetTakenByOthers(DeviceOrdinal(), MiB(Pick(2) * Pick(40)));
+    } else if (choice < 84) {
       Fail();
       Note(allocator_->TrimPool(AnyPool(), MiB(Pick(32))).status());
     } else if (choice < 87) {
@@ -80,6 +93,7 @@ class RandomFaults : public AllocatorTest, public ::testing::WithParamInterface<
     for (const AddressRange pin : pins_) EXPECT_EQ(allocator_->Unpin(pin.begin, pin.size), absl::OkStatus());
     for (const auto& [address, block] : live_) EXPECT_EQ(allocator_->Free(address), absl::OkStatus());
     EXPECT_EQ(allocator_->SetLimit(std::nullopt), absl::OkStatus());
+    sim_->SetTakenByOthers(DeviceOrdinal(), Bytes());
     // Everything but what is quarantined, in one piece.
     Free(Alloc(MiB(64) - kChunk * stats().chunks_quarantined, streams_[0]));
     EXPECT_GT(stats().chunks_quarantined, 0u) << "no undoing failed";

@@ -13,9 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace stress = expanse::stress;
   stress::ByteChoices choices(data, size);
   const stress::RandomShape shape = stress::RandomShape::Draw(choices);
+  const stress::ShapeBudgets budgets(shape);
   auto device = shape.OpenDevice();
   fuzz::Require(device.ok(), device.status().message());
-  auto allocator = expanse::Allocator::Create((*device)->driver(), shape.options);
+  auto allocator = expanse::Allocator::Create((*device)->driver(), shape.OptionsOn(**device));
   fuzz::Require(allocator.ok(), allocator.status().message());
   absl::Status status;
   {

@@ -3,6 +3,7 @@
 #ifndef EXPANSE_TESTS_STRESS_RANDOM_OPERATIONS_H_
 #define EXPANSE_TESTS_STRESS_RANDOM_OPERATIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -38,6 +39,9 @@ class RandomOperations {
   [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] uint64_t warnings() const { return warnings_; }
   [[nodiscard]] uint64_t vetoes() const { return vetoes_; }
+  // Calls that created memory ahead, and calls that gave back some that nothing had needed for long.
+  [[nodiscard]] uint64_t prewarmed() const { return prewarmed_; }
+  [[nodiscard]] uint64_t trimmed_unused() const { return trimmed_unused_; }
   // Pinned ranges that lay in a chunk of more than one slot.
   [[nodiscard]] uint64_t pins_in_large_chunks() const { return pins_in_large_chunks_; }
 
@@ -71,11 +75,15 @@ class RandomOperations {
   absl::Status ChangePools();
   absl::Status ChangePins();
   absl::Status Pin(const Block& block);
-  absl::Status TrimSomething();
-  absl::Status ChangeLimits();
   absl::Status ChangeNeighbour();
   absl::Status MisuseSomething();
   absl::Status LookAround();
+
+  // How much is held.
+  absl::Status TrimSomething();
+  absl::Status ChangeLimits();
+  absl::Status CreateAhead();
+  void OnSoftLimit(Bytes reserved, Bytes soft_limit);
 
   // Callbacks, which keep what is wrong for later.
   absl::Status AddCallbacks();
@@ -97,7 +105,11 @@ class RandomOperations {
   uint64_t next_key_ = 0;
   uint64_t served_ = 0;
   uint64_t refused_ = 0;
-  uint64_t warnings_ = 0;
+  std::atomic<uint64_t> warnings_{0};  // of a job in the background too
+  std::atomic<bool> wrong_warning_{false};
+  uint64_t prewarmed_ = 0;
+  uint64_t trimmed_unused_ = 0;
+  bool job_ = false;  // there may be one in the background
   uint64_t vetoes_ = 0;
   uint64_t pins_in_large_chunks_ = 0;
   std::vector<AddressRange> pins_;

@@ -1,4 +1,4 @@
-// The part of the random program that is about pools, pins, limits and whatever else is not a block.
+// The part of the random program that is about pools, pins and whatever else is neither a block nor an amount.
 
 #include <algorithm>
 #include <optional>
@@ -28,6 +28,8 @@ absl::Status RandomOperations::ChangePools() {
     options.deterministic = choices_.Below(3) == 0;
     if (choices_.Below(2) == 0) options.limit = shape_.slot * (1 + choices_.Below(32));
     const absl::StatusOr<PoolId> pool = allocator_.CreatePool(options);
+    // A deterministic one takes its addresses at once.
+    if (options.deterministic && shape_.addresses && absl::IsResourceExhausted(pool.status())) return absl::OkStatus();
     if (!pool.ok()) return Unexpected("CreatePool", pool.status());
     pools_.push_back(*pool);
     return absl::OkStatus();
@@ -40,14 +42,6 @@ absl::Status RandomOperations::ChangePools() {
   const absl::Status gone = allocator_.Allocate(KiB(1), StreamHandle(), pool).status();
   return absl::IsFailedPrecondition(gone) || absl::IsNotFound(gone) ? absl::OkStatus()
                                                                     : Unexpected("a retired pool answered", gone);
-}
-
-absl::Status RandomOperations::TrimSomething() {
-  const PoolId pool = AnyPool();
-  const Bytes target = shape_.memory * choices_.Below(5) / 4;
-  const absl::StatusOr<Bytes> released =
-      choices_.Below(2) == 0 ? allocator_.Trim(target) : allocator_.TrimPool(pool, target);
-  return released.ok() ? absl::OkStatus() : Unexpected("Trim", released.status());
 }
 
 absl::Status RandomOperations::ChangePins() {
@@ -79,30 +73,17 @@ absl::Status RandomOperations::Pin(const Block& block) {
   return absl::InternalError(absl::StrCat("the handles of ", ToString(range), " end at ", ToString(covered)));
 }
 
-absl::Status RandomOperations::ChangeLimits() {
-  absl::Status status;
-  if (choices_.Below(2) == 0) {
-    std::optional<Bytes> limit;
-    if (choices_.Below(2) == 0) limit = shape_.memory / 2 + shape_.slot * choices_.Below(32);
-    status = allocator_.SetLimit(limit);
-  } else {
-    status = allocator_.SetSoftLimit(shape_.memory * choices_.Below(5) / 4, [this](Bytes reserved, Bytes soft_limit) {
-      ++warnings_;
-      // No lock is held: any function may be called.
-      if (reserved <= soft_limit || allocator_.GetStats().live_blocks > live_.size() + 1) {
-        in_callback_.Update(absl::InternalError(
-            absl::StrCat("a warning of ", ToString(reserved), " reserved above ", ToString(soft_limit))));
-      }
-    });
-  }
-  return status.ok() ? status : Unexpected("setting a limit", status);
-}
-
 absl::Status RandomOperations::ChangeNeighbour() {
   if (!shape_.neighbour) return absl::OkStatus();
   const Bytes more = shape_.slot * choices_.Below(shape_.memory / shape_.slot / 2);
   device_.simulator().SetTakenByOthers(DeviceOrdinal(), shape_.total - shape_.memory + more);
   return absl::OkStatus();
+}
+
+bool RandomOperations::OnOutOfMemory() {
+  if (live_.empty() || !in_callback_.ok()) return false;
+  in_callback_ = FreeAny();
+  return in_callback_.ok();
 }
 
 absl::Status RandomOperations::MisuseSomething() {

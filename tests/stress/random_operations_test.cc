@@ -26,14 +26,18 @@ struct Totals {
   uint64_t warnings = 0;
   uint64_t moved = 0;
   uint64_t waits = 0;
+  uint64_t prewarmed = 0;
+  uint64_t trimmed_unused = 0;
 };
 
 void RunSeed(uint64_t seed, Totals& totals) {
   SeededChoices choices(seed);
   const RandomShape shape = RandomShape::Draw(choices);
+  const ShapeBudgets budgets(shape);
   absl::StatusOr<std::unique_ptr<StressDevice>> device = shape.OpenDevice();
   ASSERT_TRUE(device.ok()) << device.status();
-  absl::StatusOr<std::unique_ptr<Allocator>> allocator = Allocator::Create((*device)->driver(), shape.options);
+  absl::StatusOr<std::unique_ptr<Allocator>> allocator =
+      Allocator::Create((*device)->driver(), shape.OptionsOn(**device));
   ASSERT_TRUE(allocator.ok()) << allocator.status();
   {
     RandomOperations program(**device, **allocator, shape, choices);
@@ -47,6 +51,8 @@ void RunSeed(uint64_t seed, Totals& totals) {
     totals.vetoes += program.vetoes();
     totals.pins_in_large_chunks += program.pins_in_large_chunks();
     totals.warnings += program.warnings();
+    totals.prewarmed += program.prewarmed();
+    totals.trimmed_unused += program.trimmed_unused();
     totals.moved += (*allocator)->GetStats().chunks_moved;
     totals.waits += (*allocator)->GetStats().waits;
   }
@@ -64,13 +70,16 @@ TEST(RandomOperations, LeaveContentsIntactAndNoHazard) {
   }
   std::cout << "  " << totals.operations << " operations: " << totals.served << " requests served, " << totals.refused
             << " refused, " << totals.moved << " chunks moved, " << totals.vetoes << " vetoes, " << totals.waits
-            << " waits, " << totals.warnings << " warnings\n";
+            << " waits, " << totals.warnings << " warnings, memory created ahead " << totals.prewarmed
+            << " times and given back unused " << totals.trimmed_unused << " times\n";
   EXPECT_GT(totals.refused, 0u) << "memory was never short";
   EXPECT_GT(totals.moved, 0u);
   EXPECT_GT(totals.vetoes, 0u);
   EXPECT_GT(totals.pins_in_large_chunks, 0u) << "all chunks were of one slot";
   EXPECT_GT(totals.warnings, 0u);
   EXPECT_GT(totals.waits, 0u);
+  EXPECT_GT(totals.prewarmed, 0u);
+  EXPECT_GT(totals.trimmed_unused, 0u);
 }
 
 // The same program finds an allocator out that takes work to be over when it is not.
@@ -79,11 +88,12 @@ class CaughtByRandomOperations : public testing::TestWithParam<Lie> {};
 TEST_P(CaughtByRandomOperations, AnAllocatorThatMovesMemoryUnderWork) {
   SeededChoices choices(1);
   const RandomShape shape = RandomShape::Draw(choices);
+  const ShapeBudgets budgets(shape);
   absl::StatusOr<std::unique_ptr<StressDevice>> device = shape.OpenDevice();
   ASSERT_TRUE(device.ok()) << device.status();
   sim::Simulator& simulator = (*device)->simulator();
   absl::StatusOr<std::unique_ptr<Allocator>> allocator =
-      Allocator::Create(LyingDriver((*device)->driver(), GetParam()), shape.options);
+      Allocator::Create(LyingDriver((*device)->driver(), GetParam()), shape.OptionsOn(**device));
   ASSERT_TRUE(allocator.ok()) << allocator.status();
   {
     RandomOperations program(**device, **allocator, shape, choices);

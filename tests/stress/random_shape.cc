@@ -1,5 +1,7 @@
 #include "tests/stress/random_shape.h"
 
+#include <chrono>
+
 #include "vmm/sim/simulator.h"
 
 namespace expanse::stress {
@@ -47,7 +49,27 @@ RandomShape RandomShape::Draw(Choices& choices) {
   shape.vetoes = choices.Below(2) == 0;
   shape.neighbour = choices.Below(2) == 0;
   shape.device_gives_back_late = choices.Below(4) == 0;
+  if (choices.Below(3) == 0) shape.options.trim_after = std::chrono::microseconds(1 + choices.Below(20'000));
+  if (choices.Below(4) == 0) shape.addresses = shape.total * (1 + choices.Below(4));
+  if (choices.Below(4) == 0) shape.handles = shape.memory / shape.slot * (2 + choices.Below(4)) / 4;
+  shape.background = choices.Below(2) == 0;
   return shape;
+}
+
+ShapeBudgets::ShapeBudgets(const RandomShape& shape) : before_(GetProcessBudgets()) {
+  if (shape.addresses) (void)SetProcessAddressBudget(before_.addresses_taken + *shape.addresses);
+  if (shape.handles) (void)SetProcessHandleBudget(before_.handles_taken + *shape.handles);
+}
+
+ShapeBudgets::~ShapeBudgets() {
+  (void)SetProcessAddressBudget(before_.addresses_limit);
+  (void)SetProcessHandleBudget(before_.handles_limit);
+}
+
+AllocatorOptions RandomShape::OptionsOn(StressDevice& device) const {
+  AllocatorOptions on_device = options;
+  on_device.clock = [&device] { return device.simulator().now(); };
+  return on_device;
 }
 
 absl::StatusOr<std::unique_ptr<StressDevice>> RandomShape::OpenDevice() const {
