@@ -99,6 +99,35 @@ TEST_F(StarvationTest, NobodyFailsWhileQueuedWorkHoldsBackEnoughForAll) {
   }
 }
 
+// Each pool is at its limit all the time, with what it needs next idle on its other stream and still in use by the
+// device; together they are nearly as large as the device.
+TEST_F(StarvationTest, PoolsAtTheirLimitsWaitForTheirOwnWorkAndAreAllServed) {
+  Start();
+  constexpr int kPools = 3;
+  std::vector<PoolId> pools;
+  std::vector<StreamHandle> streams;
+  for (int i = 0; i < kPools; ++i) {
+    PoolOptions options;
+    options.limit = MiB(20);
+    options.deterministic = i == 2;
+    pools.push_back(allocator_->CreatePool(options).value());
+    streams.push_back(NewStream());
+    streams.push_back(NewStream());
+  }
+  RunThreads(kPools, [&](int thread) {
+    for (int i = 0; i < 100; ++i) {
+      const StreamHandle stream = streams[static_cast<size_t>(2 * thread + i % 2)];
+      const absl::StatusOr<DeviceAddress> block =
+          allocator_->Allocate(MiB(18), stream, pools[static_cast<size_t>(thread)]);
+      ASSERT_TRUE(block.ok()) << block.status();
+      Launch(stream, microseconds(50), *block, MiB(18));
+      EXPECT_EQ(allocator_->Free(*block), absl::OkStatus());
+    }
+  });
+  EXPECT_LE(stats().reserved.peak, MiB(60));
+  EXPECT_GT(stats().waits, 0u);
+}
+
 // Allocators that ask each other at the same time neither deadlock nor lose anything.
 TEST_F(StarvationTest, AllocatorsThatStarveAtOnceAskEachOther) {
   Start();
