@@ -71,8 +71,8 @@ class Allocator {
 
   // Frees a block, of whatever pool; work already queued on its own stream may still use it. `address` is what Allocate
   // returned. INVALID_ARGUMENT, and nothing changes, for any other address: null, foreign, interior or already freed.
-  // Never waits. O(log free blocks and chunks of the block). No driver call unless RecordUse named other streams, or
-  // memory was short lately: then an event is recorded now and then.
+  // Never waits for queued work. O(log free blocks and chunks of the block). No driver call unless RecordUse named
+  // other streams, or memory was short lately: then an event is recorded now and then.
   absl::Status Free(DeviceAddress address);
 
   // The same, for a block whose last use was queued on `stream`, which may differ from the one it was allocated for.
@@ -85,8 +85,10 @@ class Allocator {
 
   // Must be called before the program destroys a stream that it allocated for, freed on or recorded, after its last
   // work was queued: the driver may give the next stream the same handle. Blocks allocated for it stay valid. OK for a
-  // stream that is not known. Never waits; one event is recorded. If the driver refuses that, its error is returned,
-  // and all the same the stream is forgotten: its memory is moved only after the whole context was synchronised.
+  // stream that is not known. Never waits for queued work; one event is recorded. If the driver refuses that, its error
+  // is returned, and all the same the stream is forgotten: its memory is moved only after the whole context was
+  // synchronised. A thread should call it with StreamHandle::PerThread() before it ends if it used its per-thread
+  // default stream: no other thread can name that one, and what is kept for it would stay.
   //
   // What happens without it: a new stream with the old handle is served memory that the old one freed, and nothing
   // orders the two. Allocate asks the driver nothing, so it cannot tell. Where the driver has cuStreamGetId (CUDA 12),
@@ -98,9 +100,10 @@ class Allocator {
   // is mapped nowhere, then the least recently freed. With kNoWait it never waits for queued work: memory that it may
   // still use is left. With kWait the work that holds memory back is waited for, oldest first and with no lock held,
   // until the target is reached or there is none left; and, for memory of a destroyed stream whose last event could not
-  // be recorded, the whole context. Such waits count as `waits`. Returns the bytes that this call released, or what
-  // the driver refused; what was released by then stays released. One driver call a chunk, one a run of neighbours, and
-  // an event for each stream that was not known to be done.
+  // be recorded, the whole context. What other threads free meanwhile is waited for too, but the end of that is looked
+  // for a few times only, so that it comes back. Such waits count as `waits`. Returns the bytes that this call
+  // released, or what the driver refused; what was released by then stays released. One driver call a chunk, one a run
+  // of neighbours, and an event for each stream that was not known to be done.
   [[nodiscard]] absl::StatusOr<Bytes> Trim(Bytes target, TrimMode mode = TrimMode::kNoWait);
 
   // With AllocatorOptions::trim_after, gives back what nothing has needed for that long, as Trim with kNoWait gives
@@ -188,7 +191,7 @@ class Allocator {
 
   // Has them called when memory is unmapped and mapped; mapping_callbacks.h says how. INVALID_ARGUMENT if both are
   // empty. Memory that is mapped by now is not reported. Neither this nor RemoveMappingCallbacks may be called by such
-  // a callback, which runs under the lock.
+  // a callback, which runs under the lock. Never waits, no driver call; O(callbacks), both.
   [[nodiscard]] absl::StatusOr<MappingCallbacksId> AddMappingCallbacks(MappingCallbacks callbacks);
   // Afterwards they are not called any more, nor are they running. NOT_FOUND for an id that was removed or never given.
   absl::Status RemoveMappingCallbacks(MappingCallbacksId id);

@@ -216,6 +216,12 @@ void Allocator::Impl::SettlePending(Block* block) {
   ReleaseBlock(block);
 }
 
+size_t Allocator::Impl::SettleComplete(CompletionCheck& completion) {
+  const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
+  for (Block* block : complete) SettlePending(block);
+  return complete.size();
+}
+
 const std::shared_ptr<StreamState>& Allocator::Impl::Named(StreamHandle handle) {
   const std::shared_ptr<StreamState>& stream = streams_.FindOrAdd(StreamKey::Of(handle));
   stream->Identify(*device_);

@@ -136,6 +136,8 @@ class Allocator::Impl {
   void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes pending blocks free memory that all their streams are done with; how many. O(pending blocks).
+  size_t SettleComplete(CompletionCheck& completion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The stream that a program names as a user of memory. It may be known only from that, so it is identified now: by
   // the time an event is recorded, its handle may name another one. One driver call the first time.
   const std::shared_ptr<StreamState>& Named(StreamHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -199,9 +201,13 @@ class Allocator::Impl {
   // --- give_back.cc
   // Gives idle memory back until at most `target` bytes are held, without waiting. What was released.
   ChunkProgress TrimTo(Bytes target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives up to `wanted` bytes of chunks back that fell idle in the free `freed_until` or earlier; adds them to
-  // `trimmed`.
-  void GiveBackIdle(Bytes wanted, uint64_t freed_until, ChunkProgress& trimmed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Which idle chunks are given back.
+  struct Idle {
+    const PoolState* pool = nullptr;             // this pool's, or all if it is null
+    uint64_t freed_until = ChunkMover::kLatest;  // those that fell idle in this free or earlier
+  };
+  // Gives up to `wanted` bytes of idle chunks back that are mapped; adds them to `trimmed`.
+  void GiveBackIdle(Bytes wanted, const Idle& idle, ChunkProgress& trimmed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether memory may have become old, with trim_after.
   bool NoteAge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ChunkProgress GiveBackOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -119,6 +119,19 @@ TEST_F(AllocatorTest, ASoftLimitSetBelowWhatIsHeldWarnsAtOnce) {
   EXPECT_EQ(warned, 1);
 }
 
+TEST_F(AllocatorTest, LargeChunksNeedFewHandles) {
+  sim::Config config = SmallDevice();
+  config.devices[0].total_memory = GiB(80);
+  Start(config);
+  const ProcessBudgets before = GetProcessBudgets();
+  ASSERT_EQ(SetProcessHandleBudget(before.handles_taken + 4), absl::OkStatus());
+  const DeviceAddress a = Alloc(MiB(64));
+  EXPECT_EQ(stats().chunks_created, 4u) << "of 16 MiB";
+  EXPECT_THAT(std::string(AllocFails(MiB(2)).message()), HasSubstr("budgets left: 0 handles"));
+  ASSERT_EQ(SetProcessHandleBudget(before.handles_limit), absl::OkStatus());
+  Free(a);
+}
+
 TEST_F(AllocatorTest, TheBudgetsOfTheProcessCanBeReadAndSet) {
   Start();
   const ProcessBudgets before = GetProcessBudgets();

@@ -141,6 +141,21 @@ TEST_F(PrewarmThreadsTest, ALimitThatIsLoweredMeanwhileHolds) {
   Check();
 }
 
+TEST_F(PrewarmThreadsTest, AChunkTooManyThatTheDriverWillNotTakeBackIsOnTheBooks) {
+  StartGated();
+  Alloc(MiB(2));
+  gate.Close();
+  ASSERT_EQ(allocator_->Prewarm(MiB(40), PrewarmMode::kBackground), absl::OkStatus());
+  gate.AwaitArrival();
+  EXPECT_EQ(allocator_->SetLimit(MiB(2)), absl::OkStatus());
+  sim_->FailNthCall(EntryPoint::mem_release, 1, abi::kUnknown);
+  gate.Open();
+  EXPECT_EQ(allocator_->WaitForPrewarm().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(stats().reserved.current, MiB(4));
+  EXPECT_EQ(stats().chunks_quarantined, 1u);
+  Check();
+}
+
 TEST_F(PrewarmThreadsTest, AnAllocatorCanGoAwayAtAnyMomentOfAJob) {
   StartGated();
   gate.Close();

@@ -116,7 +116,7 @@ TEST_F(StarvationTest, PoolsAtTheirLimitsWaitForTheirOwnWorkAndAreAllServed) {
   }
   RunThreads(kPools, [&](int thread) {
     for (int i = 0; i < 100; ++i) {
-      const StreamHandle stream = streams[static_cast<size_t>(2 * thread + i % 2)];
+      const StreamHandle stream = streams[2 * static_cast<size_t>(thread) + static_cast<size_t>(i % 2)];
       const absl::StatusOr<DeviceAddress> block =
           allocator_->Allocate(MiB(18), stream, pools[static_cast<size_t>(thread)]);
       ASSERT_TRUE(block.ok()) << block.status();

@@ -23,8 +23,10 @@ ChunkSupply::ChunkSupply(const Device& device, Bytes smallest, Bytes limit, Budg
 
 ChunkSupply::~ChunkSupply() { budget_.Give(pool_.chunks().count()); }
 
-uint64_t ChunkSupply::Creatable() const {
-  return std::min({Room() / smallest_, pool_.chunks_left().count(), budget_.left()});
+uint64_t ChunkSupply::Creatable(uint64_t largest) const {
+  const uint64_t chunks = std::min(pool_.chunks_left().count(), budget_.left());
+  const uint64_t slots = Room() / smallest_;
+  return chunks < slots / largest ? chunks * largest : slots;
 }
 
 uint64_t ChunkSupply::LikelyCreatable(uint64_t count, uint64_t chunks) {

@@ -38,8 +38,8 @@ class ChunkSupply {
   [[nodiscard]] uint64_t spare(Bytes size) const { return pool_.spare(size).count(); }
   // May be below what is held: then nothing is created until enough was released.
   void set_limit(Bytes limit) { pool_.set_limit(limit); }
-  // How many chunks of the smallest size limit and budget still allow; the device may have fewer.
-  [[nodiscard]] uint64_t Creatable() const;
+  // How many slots limit and budget still allow in chunks of up to `largest` slots; the device may have fewer.
+  [[nodiscard]] uint64_t Creatable(uint64_t largest) const;
   // How many of `count` slots, no more than Creatable, the device is likely to give in so many chunks. Where many are
   // wanted, or the device has refused since it last had enough, the driver is asked what is free. What it says is only
   // believed if the device then refuses to give all at once, in one chunk of that size: drivers may count too little as

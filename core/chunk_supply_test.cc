@@ -38,17 +38,18 @@ class ChunkSupplyTest : public SimulatedDeviceTest {
 
 TEST_F(ChunkSupplyTest, CreatesWithinTheTightestOfLimitAndBudget) {
   Make(MiB(10));
-  EXPECT_EQ(supply_->Creatable(), 5u);
+  EXPECT_EQ(supply_->Creatable(1), 5u);
   ASSERT_TRUE(budget_.TryTake(97));
-  EXPECT_EQ(supply_->Creatable(), 3u);
+  EXPECT_EQ(supply_->Creatable(1), 3u);
+  EXPECT_EQ(supply_->Creatable(2), 5u) << "three handles are enough for chunks of 2, 2 and 1";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(supply_->Create(kGranule), absl::OkStatus());
   EXPECT_TRUE(absl::IsResourceExhausted(supply_->Create(kGranule)));
-  EXPECT_EQ(supply_->Creatable(), 0u);
+  EXPECT_EQ(supply_->Creatable(1), 0u);
   budget_.Give(97);
   Check();
   EXPECT_EQ(Create(5).chunks, ChunkCount(2));
   EXPECT_EQ(supply_->spare(), kGranule * 5);
-  EXPECT_EQ(supply_->Creatable(), 0u);
+  EXPECT_EQ(supply_->Creatable(1), 0u);
   EXPECT_FALSE(supply_->refused()) << "limit and budget are not the device";
 }
 

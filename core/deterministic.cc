@@ -44,7 +44,7 @@ absl::Status Allocator::Impl::ClearPlace(const Request& request) {
     };
     if (pending_queue_.Find(in_the_way) == nullptr) return absl::OkStatus();
     CompletionCheck completion(events_, *device_);
-    for (Block* block : pending_queue_.TakeComplete(completion)) SettlePending(block);
+    SettleComplete(completion);
     const PendingBlock* pending = pending_queue_.Find(in_the_way);
     if (pending == nullptr) return absl::OkStatus();
     for (const Ticket& ticket : pending->tickets) {

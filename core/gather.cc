@@ -23,7 +23,7 @@ void Grower::UseSpare(FillPlan& plan) const {
 absl::Status Grower::Create(FillPlan& plan, uint64_t largest, uint64_t most) {
   const Bytes before = created_for_failed_;
   while (most > 0) {
-    const uint64_t size = plan.LargestFit(std::min({largest, most, supply_.Creatable()}));
+    const uint64_t size = plan.LargestFit(std::min({largest, most, supply_.Creatable(largest)}));
     if (size == 0) break;
     const absl::Status status = supply_.Create(SizeOf(size));
     if (status.ok()) {

@@ -35,19 +35,19 @@ Bytes Allocator::Impl::GiveBackToOthers(Bytes wanted) {
 ChunkProgress Allocator::Impl::TrimTo(Bytes target) {
   if (supply_.pool().bytes() <= target) return ChunkProgress();
   ChunkProgress trimmed = supply_.Release(supply_.pool().bytes() - target);
-  if (supply_.pool().bytes() > target) GiveBackIdle(supply_.pool().bytes() - target, ChunkMover::kLatest, trimmed);
+  if (supply_.pool().bytes() > target) GiveBackIdle(supply_.pool().bytes() - target, Idle(), trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
   return trimmed;
 }
 
-void Allocator::Impl::GiveBackIdle(Bytes wanted, uint64_t freed_until, ChunkProgress& trimmed) {
+void Allocator::Impl::GiveBackIdle(Bytes wanted, const Idle& idle, ChunkProgress& trimmed) {
   // Pending memory that all streams are done with is idle too. Settling it may close an epoch, hence two checks.
   CompletionCheck others(events_, *device_);
-  for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
+  SettleComplete(others);
   trimmed.status.Update(others.status());
   CompletionCheck completion(events_, *device_);
-  const ChunkProgress unmapped = mover_.MakeSpare(wanted, {completion, nullptr, {}, freed_until});
+  const ChunkProgress unmapped = mover_.MakeSpare(wanted, {completion, idle.pool, {}, idle.freed_until});
   trimmed.status.Update(unmapped.status);
   const ChunkProgress released = supply_.Release(unmapped.bytes);
   trimmed.chunks += released.chunks;
@@ -73,7 +73,7 @@ bool Allocator::Impl::NoteAge() {
 ChunkProgress Allocator::Impl::GiveBackOld() {
   const AgeLog::Old old = age_log_->Find();
   ChunkProgress trimmed = supply_.Release(old.spare, ReleaseBound::kAtMost);
-  GiveBackIdle(supply_.pool().bytes(), old.frees, trimmed);
+  GiveBackIdle(supply_.pool().bytes(), Idle{nullptr, old.frees}, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
   return trimmed;

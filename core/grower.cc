@@ -83,7 +83,7 @@ absl::Status Grower::PoolIsFull(const PoolState& pool, uint64_t missing) {
 absl::Status Grower::Gather(FillPlan& plan, const Attempt& attempt) {
   const uint64_t moved_before = moved_;
   UseSpare(plan);
-  const uint64_t allowed = std::min(plan.missing(), supply_.Creatable());
+  const uint64_t allowed = std::min(plan.missing(), supply_.Creatable(attempt.largest_chunk));
   const uint64_t creatable = supply_.LikelyCreatable(allowed, allowed / attempt.largest_chunk);
   absl::Status status = CheckEnough(plan, creatable, attempt);
   if (status.ok()) status = MoveUnforced(plan, attempt);
@@ -169,7 +169,7 @@ absl::Status Grower::Merge(FillPlan& plan, const Attempt& attempt) {
 
 // Chunks that a callback would not let go cannot be told from others here.
 void Grower::NoteCreation(const FillPlan& plan, const Attempt& attempt) {
-  if (!audit_ || plan.missing() == 0 || supply_.Creatable() == 0 || !hooks_.empty()) return;
+  if (!audit_ || plan.missing() == 0 || supply_.Creatable(1) == 0 || !hooks_.empty()) return;
   uint64_t smallest = 1;
   if (policy_ != Growth::kFrugal && !supply_.refused()) {
     if (policy_ == Growth::kLazy || MayCreateFreely(plan) || budget_.Affordable() == 0) return;

@@ -44,20 +44,12 @@ absl::StatusOr<Bytes> Allocator::Impl::TrimPool(PoolId id, Bytes target) {
   if (!pool.ok()) return pool.status();
   const FigureCounter& reserved = (*pool)->figures().reserved;
   if (reserved.current() <= target) return Bytes();
-  CompletionCheck others(events_, *device_);
-  for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
-  absl::Status status = others.status();
-  const Bytes before = supply_.pool().bytes();
-  CompletionCheck completion(events_, *device_);
-  const Bytes excess = reserved.current() - target;
-  const ChunkProgress unmapped = mover_.MakeSpare(excess, {completion, *pool});
-  status.Update(unmapped.status);
-  status.Update(supply_.Release(unmapped.bytes).status);
-  status.Update(completion.status());
+  ChunkProgress trimmed;
+  GiveBackIdle(reserved.current() - target, Idle{*pool}, trimmed);
   DropEmptySegments(/*of_live_streams=*/false);
   UpdateFigures();
-  if (!status.ok()) return status;
-  return before - supply_.pool().bytes();
+  if (!trimmed.status.ok()) return trimmed.status;
+  return trimmed.bytes;
 }
 
 absl::Status Allocator::Impl::RetirePool(PoolId id) {
@@ -72,7 +64,7 @@ absl::Status Allocator::Impl::RetirePool(PoolId id) {
 void Allocator::Impl::ReclaimRetiredPools() {
   if (pools_.retired() == 0) return;
   CompletionCheck others(events_, *device_);
-  for (Block* block : pending_queue_.TakeComplete(others)) SettlePending(block);
+  SettleComplete(others);
   for (const PoolState* pool : pools_.Pools()) {
     if (!pool->retired() || pool->figures().idle.current().is_zero()) continue;
     CompletionCheck completion(events_, *device_);

@@ -106,7 +106,10 @@ absl::Status Allocator::Impl::PrewarmOne(Bytes size) {
   mu_.Unlock();
   absl::StatusOr<Chunk> chunk = CreateInContext(*device_, size, kind);
   mu_.Lock();
-  if (const absl::Status status = supply_.EndCreation(size, std::move(chunk)); !status.ok()) return status;
+  if (const absl::Status status = supply_.EndCreation(size, std::move(chunk)); !status.ok()) {
+    UpdateFigures();  // a chunk too many that the driver will not take back is quarantined
+    return status;
+  }
   prewarm_.left -= std::min(prewarm_.left, size);
   grower_.NoteCreated(size);
   ++counts_.chunks_prewarmed;

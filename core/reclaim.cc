@@ -70,9 +70,7 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   }
   ReclaimRetiredPools();
   CompletionCheck completion(events_, *device_);
-  const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
-  if (!complete.empty()) ++counts_.rungs.collected;
-  for (Block* block : complete) SettlePending(block);
+  if (SettleComplete(completion) > 0) ++counts_.rungs.collected;
   // Memory may have become free since the caller looked: just now, or by another thread while the lock was released.
   if (Block* block = TakeAtHand(request); block != nullptr) return block;
   absl::StatusOr<Block*> grown =
@@ -186,7 +184,8 @@ bool Allocator::Impl::CouldEverFit(const Request& request, const Climb& climb) c
   const Bytes most = std::max(chunks.limit(), chunks.bytes());  // of a lowered limit more may be held
   if (in_use + request.rounded > most) return false;
   const bool refused = supply_.refusals() != climb.refusals_before();
-  const uint64_t creatable = std::min(refused ? supply_.left_at_refusal() : supply_.Creatable(), supply_.Creatable());
+  const uint64_t could = supply_.Creatable(LargestChunkFor(request));
+  const uint64_t creatable = std::min(refused ? supply_.left_at_refusal() : could, could);
   return supply_.released_since_sync() || creatable * supply_.smallest() + (chunks.bytes() - in_use) >= request.rounded;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/utf8.h"
 
@@ -43,9 +44,9 @@ absl::Status Recorder::Mark(std::string_view label) {
   const bool written = !label.empty() && label.size() <= kLongestLabel && label.front() != ' ' && label.back() != ' ' &&
                        std::all_of(label.begin(), label.end(), IsLabelCharacter) && IsUtf8(label);
   if (!written) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("label '", std::string(label.substr(0, 80)), "' of ", label.size(), " bytes, expected 1 to ",
-                     kLongestLabel, " of UTF-8 without comma, '#', control characters and outer blanks"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "label '", absl::CHexEscape(std::string(label.substr(0, 80))), "' of ", label.size(), " bytes, expected 1 to ",
+        kLongestLabel, " of UTF-8 without comma, '#', control characters and outer blanks"));
   }
   RecordedEvent mark;
   mark.kind = Kind::kMark;

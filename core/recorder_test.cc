@@ -60,6 +60,7 @@ TEST(Recorder, LabelsThatATraceCannotHoldAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(recorder.Mark(label))) << label;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(recorder.Mark(std::string(Recorder::kLongestLabel + 1, 'x'))));
+  EXPECT_THAT(recorder.Mark("a\xff").message(), HasSubstr("'a\\xff'")) << "the error itself is text";
   EXPECT_EQ(recorder.Mark(std::string(Recorder::kLongestLabel, 'x')), absl::OkStatus());
   EXPECT_EQ(recorder.Mark("step 1/\xc3\xa4"), absl::OkStatus());
   EXPECT_EQ(recorder.end(), 2u);

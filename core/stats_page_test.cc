@@ -27,12 +27,21 @@ TEST(StatsPage, SaysWhereReservedMemoryIs) {
 
 TEST(StatsPage, HasEveryCount) {
   Stats stats;
+  stats.failed_allocations = 11;
+  stats.waits = 13;
+  stats.process = {480000, 5, TiB(32), MiB(512)};
   stats.chunks_refilled = 17;
   stats.rungs.other_class = 23;
   stats.unforced_moves.spent = std::chrono::milliseconds(3);
   stats.unforced_moves.allowed = std::chrono::milliseconds(4);
   stats.gpu_stalls.time = std::chrono::milliseconds(5);
   const std::string page = StatsPage(stats);
+  EXPECT_THAT(page, HasSubstr("failed_allocations      11\n"));
+  EXPECT_THAT(page, HasSubstr("waits                   13\n"));
+  EXPECT_THAT(page, HasSubstr("process.handles_taken   5\n"));
+  EXPECT_THAT(page, HasSubstr("process.handles_limit   480000\n"));
+  EXPECT_THAT(page, HasSubstr("process.addresses_taken 512.00 MiB (536870912 bytes)\n"));
+  EXPECT_THAT(page, HasSubstr("process.addresses_limit 32.00 TiB (35184372088832 bytes)\n"));
   EXPECT_THAT(page, HasSubstr("chunks_refilled         17\n"));
   EXPECT_THAT(page, HasSubstr("rungs.other_class       23\n"));
   EXPECT_THAT(page, HasSubstr("unforced_moves.spent    3000 us\n"));
