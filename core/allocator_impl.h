@@ -138,9 +138,6 @@ class Allocator::Impl {
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes pending blocks free memory that all their streams are done with; how many. O(pending blocks).
   size_t SettleComplete(CompletionCheck& completion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The stream that a program names as a user of memory. It may be known only from that, so it is identified now: by
-  // the time an event is recorded, its handle may name another one. One driver call the first time.
-  const std::shared_ptr<StreamState>& Named(StreamHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> FindLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // INVALID_ARGUMENT that says what is at an address instead of a live block.
   absl::Status NotLive(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -148,6 +145,11 @@ class Allocator::Impl {
   Segment* FindSegment(DeviceAddress address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives the slabs of segments back in which nothing is left: those of destroyed streams and retired pools, or all.
   void DropEmptySegments(bool of_live_streams) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- streams.cc
+  // The stream that a program names as a user of memory. It may be known only from that, so it is identified now: by
+  // the time an event is recorded, its handle may name another one. One driver call the first time.
+  const std::shared_ptr<StreamState>& Named(StreamHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- figures.cc
   Stats CurrentStats() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -4,14 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace expanse::faults {
 namespace {
-
-using std::chrono::microseconds;
 
 constexpr Bytes kChunk = MiB(2);
 // Of 64 chunks that the device has the allocator may hold 48, a tight fit for the steps below.
@@ -26,32 +23,6 @@ sim::Config MakeConfig(const Settings& settings) {
   config.costs = sim::CostModel::Free();
   config.poison = false;  // contents of live blocks are what is checked, and filling takes most of the time
   return config;
-}
-
-uint64_t WordAt(uint64_t seed, Bytes offset) { return (seed << 40) ^ (offset.count() * 0x9E37'79B9'7F4A'7C15); }
-
-// Where words are written and checked: both ends, and both sides of every chunk boundary.
-std::vector<Bytes> WordsOf(AddressRange range) {
-  constexpr Bytes kWord(8);
-  std::vector<Bytes> offsets{Bytes()};
-  const DeviceAddress first(RoundUp(Bytes(range.begin.value() + 1), kChunk).count());
-  for (DeviceAddress boundary = first; boundary < range.end(); boundary += kChunk) {
-    if (boundary - range.begin >= kWord) offsets.push_back(boundary - range.begin - kWord);
-    if (range.end() - boundary >= kWord) offsets.push_back(boundary - range.begin);
-  }
-  offsets.push_back(RoundDown(range.size, kWord) - kWord);
-  return offsets;
-}
-
-absl::StatusCode CodeOf(abi::Result result) {
-  switch (result) {
-    case abi::kOutOfMemory:
-      return absl::StatusCode::kResourceExhausted;
-    case abi::kInvalidValue:
-      return absl::StatusCode::kInvalidArgument;
-    default:
-      return absl::StatusCode::kInternal;
-  }
 }
 
 }  // namespace
@@ -139,87 +110,6 @@ void Scenario::Step(const char* what, absl::StatusCode expected, const std::func
   EXPECT_EQ(status.code(), expected) << status;
 }
 
-// Whoever reads the message must see which call failed and how, or that memory ran out and why.
-void Scenario::CheckFailure(const absl::Status& status) const {
-  const EntryPoint failed = calls_[fault_.at - 1].entry_point;
-  // An attribute that is an invalid value is one that the driver does not know.
-  if (failed == EntryPoint::device_get_attribute && absl::IsUnimplemented(status)) return;
-  const std::string message(status.message());
-  EXPECT_TRUE(absl::StrContains(message, absl::StrCat("(", static_cast<int>(fault_.result), ")")) ||
-              absl::StrContains(message, "out of memory: asked for"))
-      << status;
-  if (sticky_) return;
-  const bool is_shortage = absl::IsResourceExhausted(status) &&
-                           (fault_.result == abi::kOutOfMemory || failed == EntryPoint::mem_address_reserve ||
-                            peer_ != nullptr);  // what a peer is refused it cannot give
-  if (!is_shortage) {
-    EXPECT_EQ(status.code(), CodeOf(fault_.result)) << status;
-    EXPECT_TRUE(absl::StrContains(message, std::string(SymbolName(failed)))) << status;
-  }
-}
-
-void Scenario::CheckState() {
-  ASSERT_EQ(sim_->CheckInvariants(), absl::OkStatus());
-  if (allocator_ == nullptr) return;
-  ASSERT_EQ(allocator_->CheckInvariants(), absl::OkStatus());
-  const Stats stats = allocator_->GetStats();
-  Stats of_peer;
-  if (peer_ != nullptr) {
-    ASSERT_EQ(peer_->CheckInvariants(), absl::OkStatus());
-    of_peer = peer_->GetStats();
-  }
-  EXPECT_EQ(stats.reserved.current + of_peer.reserved.current + left_by_create_.physical_bytes,
-            sim_->committed(DeviceOrdinal(0)));
-  const Bytes addresses = stats.address_space.current + of_peer.address_space.current + left_by_create_.address_bytes;
-  if (fault_.sticky || fault_.persistent) {
-    ASSERT_GE(sim_->ledger().address_bytes, addresses + kept_addresses_);
-    kept_addresses_ = sim_->ledger().address_bytes - addresses;
-  }
-  EXPECT_EQ(addresses + kept_addresses_, sim_->ledger().address_bytes);
-  for (const AddressRange& range : pinned_) EXPECT_TRUE(sim_->IsMapped(range)) << range;
-  EXPECT_EQ(stats.live_blocks, live_.size());
-  Bytes live;
-  for (const auto& [name, block] : live_) {
-    live += block.size;
-    const AddressRange range{block.begin, block.size};
-    EXPECT_TRUE(sim_->IsMapped(range)) << name;
-    for (const AddressRange& lost : quarantined_) EXPECT_FALSE(range.Overlaps(lost)) << name;
-    for (const auto& [other_name, other] : live_) {
-      EXPECT_FALSE(name != other_name && range.Overlaps({other.begin, other.size})) << name << other_name;
-    }
-    CheckContents(block);
-  }
-  EXPECT_EQ(stats.live.current, live);
-  // A chunk is lost only to a failed undo, or where giving it back is what failed.
-  const bool may_lose = undo_hit_ || (hit_ && calls_[fault_.at - 1].entry_point == EntryPoint::mem_release);
-  if (!fault_.persistent && !broke_) {
-    EXPECT_LE(stats.chunks_quarantined, may_lose ? 1u : 0u);
-  }
-  if (undo_hit_) {
-    const uint64_t lost = stats.chunks_quarantined + of_peer.chunks_quarantined + lost_by_peer_;
-    EXPECT_LE(lost, 1u);
-    // A chunk that was created only to see whether the device has that much is released by whoever insists.
-    EXPECT_TRUE(lost == 1 || settings_.steps == Steps::kLadder);
-  }
-}
-
-void Scenario::Write(const Block& block) const {
-  if (settings_.memory != sim::MemoryMode::kReal) return;
-  for (const Bytes offset : WordsOf({block.begin, block.size})) {
-    const uint64_t word = WordAt(block.seed, offset);
-    std::memcpy((block.begin + offset).ptr(), &word, sizeof(word));
-  }
-}
-
-void Scenario::CheckContents(const Block& block) const {
-  if (settings_.memory != sim::MemoryMode::kReal) return;
-  for (const Bytes offset : WordsOf({block.begin, block.size})) {
-    uint64_t word = 0;
-    std::memcpy(&word, (block.begin + offset).ptr(), sizeof(word));
-    ASSERT_EQ(word, WordAt(block.seed, offset)) << "at " << ToString(offset) << " of " << ToString(block.begin);
-  }
-}
-
 void Scenario::Create() {
   AllocatorOptions options;
   options.limit = kLimit;
@@ -249,63 +139,6 @@ std::optional<PoolId> Scenario::Find(std::optional<char> pool) const {
   return it->second;
 }
 
-void Scenario::Allocate(char name, Bytes size, int stream, std::optional<char> pool) {
-  const std::optional<PoolId> from = Find(pool);
-  if (!from) return;
-  Step("allocate", absl::StatusCode::kOk, [&]() -> absl::Status {
-    const absl::StatusOr<DeviceAddress> address = allocator_->Allocate(size, StreamHandle(streams_[stream]), *from);
-    if (!address.ok()) return address.status();
-    const Block block{*address, size, ++seed_};
-    live_[name] = block;
-    Write(block);
-    return absl::OkStatus();
-  });
-}
-
-void Scenario::AllocateInVain(Bytes size, int stream, std::optional<char> pool) {
-  const std::optional<PoolId> from = Find(pool);
-  if (!from) return;
-  Step("allocate more than there is", absl::StatusCode::kResourceExhausted,
-       [&] { return allocator_->Allocate(size, StreamHandle(streams_[stream]), *from).status(); });
-}
-
-void Scenario::Free(char name, std::optional<int> stream) {
-  const auto it = live_.find(name);
-  if (it == live_.end()) return;  // it could not be had, in a broken context
-  const Block block = it->second;
-  live_.erase(it);
-  Step("free", absl::StatusCode::kOk, [&] {
-    const absl::Status status =
-        stream ? allocator_->Free(block.begin, StreamHandle(streams_[*stream])) : allocator_->Free(block.begin);
-    EXPECT_EQ(status, absl::OkStatus()) << "whatever the driver refuses";
-    return status;
-  });
-}
-
-void Scenario::RecordUse(char name, int stream) {
-  const auto it = live_.find(name);
-  if (it == live_.end()) return;
-  Step("record use", absl::StatusCode::kOk,
-       [&] { return allocator_->RecordUse(it->second.begin, StreamHandle(streams_[stream])); });
-}
-
-void Scenario::Trim(Bytes target) {
-  Step("trim", absl::StatusCode::kOk, [&] { return allocator_->Trim(target).status(); });
-}
-
-void Scenario::DestroyStream(int stream) {
-  Step("destroy a stream", absl::StatusCode::kOk,
-       [&] { return allocator_->OnStreamDestroyed(StreamHandle(streams_[stream])); });
-  if (sim_->driver().stream_destroy(streams_[stream]) == abi::kSuccess) streams_[stream] = nullptr;
-}
-
-void Scenario::Work(char name, int stream, bool writes) {
-  const auto it = live_.find(name);
-  if (it == live_.end() || sticky_) return;
-  const sim::Access access{{it->second.begin, it->second.size}, writes};
-  EXPECT_EQ(sim_->Launch(StreamHandle(streams_[stream]), microseconds(100), {access}), abi::kSuccess);
-}
-
 void Scenario::Run() {
   Create();
   if (allocator_ == nullptr) return;  // the context broke meanwhile; nothing more can be said
@@ -324,58 +157,6 @@ void Scenario::Run() {
       break;
   }
   Finish();
-}
-
-void Scenario::RunGrowth() {
-  // Cold growth, in both size classes.
-  Allocate('a', MiB(12), 0);
-  Allocate('b', KiB(700), 0);
-  Allocate('c', MiB(20), 1);
-  Allocate('d', MiB(9) + Bytes(512), 1);
-  Allocate('e', MiB(10), 2);
-  Allocate('f', MiB(16), 0);
-  Allocate('g', MiB(6), 1);
-  Work('a', 0, false);
-  Work('a', 1, false);
-  Work('c', 1, false);
-  Work('c', 2, false);
-  Work('e', 2, true);
-  Work('f', 0, true);
-  // Frees that other streams hold up.
-  RecordUse('c', 2);
-  Free('c');
-  Free('a', 1);
-  // At the limit: what is pending must be waited for and moved out of two streams' segments.
-  Allocate('h', MiB(30), 2);
-  Work('h', 2, true);
-  // Frees on the block's own stream, whose work is not complete; the next request is larger than what they leave there.
-  Work('d', 1, true);
-  Free('d');
-  Free('f');
-  Allocate('i', MiB(34), 0);
-  Work('i', 0, true);
-  Work('g', 1, true);
-  // The memory of a stream that goes away serves others.
-  Free('h', 1);
-  DestroyStream(1);
-  Trim(MiB(60));
-  Free('g');
-  Allocate('j', MiB(40), 2);
-  AllocateInVain(MiB(90), 0);
-  Work('j', 2, true);
-  Free('j');
-  AllocateInVain(MiB(51), 0);  // which is known only after waiting
-  Free('i');
-  Trim(MiB(30));
-  Trim(Bytes());
-  // Growth after a trim.
-  Allocate('k', MiB(44), 0);
-  Work('k', 0, true);
-  Free('k', 2);
-  Free('e');
-  Allocate('l', MiB(70), 2);
-  Free('b');
-  Free('l');
 }
 
 void Scenario::Mend() {
