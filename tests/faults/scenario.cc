@@ -120,15 +120,16 @@ void Scenario::Create() {
   }
   Step("create", absl::StatusCode::kOk, [&] {
     auto allocator = Allocator::Create(hooked_->driver(), options);
-    if (allocator.ok()) allocator_ = *std::move(allocator);
+    const absl::Status status = allocator.status();
+    if (status.ok()) allocator_ = *std::move(allocator);
     // What was begun is undone at once, unless the driver goes on refusing.
-    if (!allocator.ok()) left_by_create_ = sim_->ledger();
+    if (!status.ok()) left_by_create_ = sim_->ledger();
     if (!sticky_ && !fault_.persistent) {
       EXPECT_TRUE(left_by_create_.physical_bytes.is_zero() && left_by_create_.address_bytes.is_zero())
           << left_by_create_.ToString();
       EXPECT_LE(left_by_create_.contexts, 1u) << "the test's own";
     }
-    return allocator.status();
+    return status;
   });
 }
 
