@@ -71,147 +71,13 @@ absl::Status Allocator::Impl::ReserveAddresses() {
   return status;
 }
 
-absl::StatusOr<DeviceAddress> Allocator::Impl::Allocate(Bytes size, StreamHandle stream, PoolId pool) {
-  if (size.is_zero()) return absl::InvalidArgumentError("asked for 0 bytes, expected at least 1");
-  if (size > device_->total_memory()) {
-    return absl::InvalidArgumentError(absl::StrCat("asked for ", ToString(size),
-                                                   ", which is more than the device's memory of ",
-                                                   ToString(device_->total_memory())));
-  }
-  const StreamKey key = StreamKey::Of(stream);
-  std::optional<SoftLimitWarning> warning;
-  const absl::StatusOr<DeviceAddress> address = Serve(size, key, pool, warning);
-  if (warning) warning->Give();
-  return address;
-}
-
-absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, PoolId pool,
-                                                     std::optional<SoftLimitWarning>& warning) {
-  const StallCountingLock lock(mu_, &lock_stalls_);
-  const absl::StatusOr<PoolState*> from = pools_.Find(pool);
-  if (!from.ok()) return from.status();
-  const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
-  Block* block = TakeAtHand(request);
-  if (block == nullptr) {
-    absl::StatusOr<Block*> found = AllocateSlowly(request);
-    UpdateFigures();
-    warning = soft_limit_.TakeDue();
-    if (!found.ok()) return found.status();
-    block = *found;
-  }
-  HandOut(block, request.asked);
-  if (age_log_ && NoteAge()) (void)GiveBackOld();
-  return block->begin;
-}
-
-StreamHeap& Allocator::Impl::HeapFor(const Request& request) {
-  if (StreamHeap* heap = request.pool->Find(request.stream); heap != nullptr) return *heap;
-  return request.pool->Add(streams_.FindOrAdd(request.stream));
-}
-
-// A device that once refused to create is shared with others, who can take what the limit leaves.
-int Allocator::Impl::ClassOf(const Request& request) const {
-  const ChunkPool& chunks = supply_.pool();
-  const bool plentiful = supply_.refusals() == 0 && IsPlentiful(chunks.bytes(), chunks.bytes_left());
-  return SizeClassOf(request.rounded, plentiful);
-}
-
-SegmentSet& Allocator::Impl::SetFor(const Request& request) {
-  return HeapFor(request).set(request.pool->options().deterministic ? 0 : ClassOf(request));
-}
-
-Block* Allocator::Impl::TakeAtHand(const Request& request) {
-  StreamHeap& heap = HeapFor(request);
-  if (FixedPlacement* placement = heap.placement()) return placement->TakeMapped(request.rounded);
-  Block* block = heap.set(ClassOf(request)).free_index.BestFit(request.rounded);
-  if (block != nullptr) block->segment->Take(block, block->begin, request.rounded);
-  return block;
-}
-
-void Allocator::Impl::HandOut(Block* block, Bytes asked) {
-  block->requested = asked;
-  live_.emplace(block->begin, block);
-  PoolFigures& pool = block->segment->heap()->pool().figures();
-  for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Add(asked);
-  for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Add(block->size);
-  ++counts_.allocations;
-  if (recorder_.on()) {
-    const uint32_t stream = block->segment->heap()->stream()->number();
-    recorder_.Add({block->begin.value(), asked, stream, 0, SnapshotEventKind::kAllocate});
-  }
-  UpdateFigures();
-}
-
-absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHandle> stream) {
-  const StallCountingLock lock(mu_, &lock_stalls_);
-  const absl::StatusOr<Block*> found = FindLive(address);
-  if (!found.ok()) return found.status();
-  Block* block = *found;
-  const StreamHeap& heap = *block->segment->heap();
-  const std::shared_ptr<StreamState>& own = heap.stream();
-
-  uint32_t last_stream = own->number();
-  std::vector<std::shared_ptr<StreamState>> users;
-  if (block->users != nullptr) users = std::move(*block->users);
-  if (stream) {
-    const std::shared_ptr<StreamState>& last = Named(*stream);
-    last_stream = last->number();
-    if (last != own && std::find(users.begin(), users.end(), last) == users.end()) users.push_back(last);
-  }
-  block->users.reset();
-  if (heap.placement() != nullptr) heap.placement()->Vacate(block);
-  live_.erase(address);
-  PoolFigures& pool = heap.pool().figures();
-  for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Subtract(block->requested);
-  for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Subtract(block->size);
-  ++counts_.frees;
-
-  const bool of_retired_pool = heap.pool().retired();
-  PendingBlock pending{block, {}, 0};
-  for (std::shared_ptr<StreamState>& user : users) {
-    // If the driver will not record an event, the epoch stays open, and whoever needs the memory tries again.
-    uint64_t epoch = user->current_epoch();
-    if (!user->detached()) (void)user->Close(events_, *device_);
-    if (!user->IsComplete(epoch)) pending.tickets.push_back(Ticket{std::move(user), epoch});
-  }
-  if (recorder_.on()) {
-    const auto kind = pending.tickets.empty() ? SnapshotEventKind::kFree : SnapshotEventKind::kFreePending;
-    recorder_.Add({address.value(), block->requested, own->number(), last_stream, kind});
-  }
-  if (pending.tickets.empty()) {
-    ReleaseBlock(block);
-  } else {
-    pending.number = idle_queue_.NextStamp();
-    block->segment->SetPending(block);
-    for (FigureCounter* figure : {&pending_, &pool.pending}) figure->Add(block->size);
-    pending_queue_.Push(std::move(pending));
-    // Driver calls are being made anyway: see what is complete by now, at one query a free beyond those that pay.
-    CompletionCheck completion(events_, *device_);
-    for (Block* done : pending_queue_.TakeCompleteAtFront(completion)) SettlePending(done);
-  }
-  if (of_retired_pool) ReclaimRetiredPools();
-  if (age_log_ && NoteAge()) (void)GiveBackOld();
-  UpdateFigures();
-  return absl::OkStatus();
-}
-
-void Allocator::Impl::ReleaseBlock(Block* block) {
-  StreamState& stream = *block->segment->heap()->stream();
-  stream.AddIdle(block->segment->Release(block, FreeStamp{idle_queue_.NextStamp(), stream.current_epoch()}));
-  if (early_closes_left_ == 0 || stream.idle_in_epoch() < kIdleChunksPerEpoch) return;
-  // Only its own thread can name a per-thread stream, and it need not be the one that frees.
-  if (stream.detached() || stream.key().is_per_thread()) return;
-  --early_closes_left_;
-  (void)stream.Close(events_, *device_);  // after a refusal the epoch is open as before
-}
-
 void Allocator::Impl::SettlePending(Block* block) {
   for (FigureCounter* figure : {&pending_, &block->segment->heap()->pool().figures().pending}) {
     figure->Subtract(block->size);
   }
   if (recorder_.on()) {
     const uint32_t stream = block->segment->heap()->stream()->number();
-    recorder_.Add({block->begin.value(), block->requested, stream, 0, SnapshotEventKind::kSettle});
+    recorder_.Add({block->begin.value(), block->requested(), stream, 0, SnapshotEventKind::kSettle});
   }
   ReleaseBlock(block);
 }
@@ -220,6 +86,12 @@ size_t Allocator::Impl::SettleComplete(CompletionCheck& completion) {
   const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
   for (Block* block : complete) SettlePending(block);
   return complete.size();
+}
+
+absl::Status Allocator::Impl::NoSuchSize(Bytes size) const {
+  if (size.is_zero()) return absl::InvalidArgumentError("asked for 0 bytes, expected at least 1");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "asked for ", ToString(size), ", which is more than the device's memory of ", ToString(device_->total_memory())));
 }
 
 absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {

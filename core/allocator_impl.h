@@ -125,16 +125,19 @@ class Allocator::Impl {
     uint64_t number = 0;
   };
 
-  // --- allocator_impl.cc: the fast paths and the books
-  // A crossing of the soft limit is left in `warning`, to be told when the lock is released.
-  absl::StatusOr<DeviceAddress> Serve(Bytes size, StreamKey key, PoolId pool, std::optional<SoftLimitWarning>& warning);
-  StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // --- hot_path.cc: requests that memory at hand serves, and frees
   // A block that memory at hand holds, taken; null if there is none. No driver call.
   Block* TakeAtHand(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StreamHeap& HeapFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int ClassOf(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A taken block is live from now on.
+  DeviceAddress HandOut(Block* block, Bytes asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A used or pending block that is not live is free memory from now on.
   void ReleaseBlock(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // --- allocator_impl.cc: the books
+  // INVALID_ARGUMENT for nothing, and for more than the device has.
+  absl::Status NoSuchSize(Bytes size) const;
   void SettlePending(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes pending blocks free memory that all their streams are done with; how many. O(pending blocks).
   size_t SettleComplete(CompletionCheck& completion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -150,10 +153,16 @@ class Allocator::Impl {
   // The stream that a program names as a user of memory. It may be known only from that, so it is identified now: by
   // the time an event is recorded, its handle may name another one. One driver call the first time.
   const std::shared_ptr<StreamState>& Named(StreamHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Frees a block that is no longer live and that other streams than its own use: `last`, unless it is the own one, and
+  // those that RecordUse named. It is pending unless they are known to be done.
+  void FreeShared(Block* block, const std::shared_ptr<StreamState>& last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteFree(const Block& block, uint32_t last_stream, SnapshotEventKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- figures.cc
   Stats CurrentStats() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After anything but a request or a free that memory at hand served, which change no more than UpdateIdle sees.
   void UpdateFigures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UpdateIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- pools.cc
   // Gives back what retired pools no longer use, as far as the device is done with it.
@@ -173,6 +182,9 @@ class Allocator::Impl {
   absl::StatusOr<const Segment*> FindLiveRange(AddressRange range) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- reclaim.cc: what happens when no free block fits
+  // A crossing of the soft limit is left in `warning`, to be told when the lock is released.
+  absl::StatusOr<DeviceAddress> Serve(Bytes size, StreamKey key, PoolId pool, std::optional<SoftLimitWarning>& warning);
+  SegmentSet& SetFor(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> AllocateSlowly(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> TryOnce(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Block*> GrowSet(SegmentSet& set, const Request& request, CompletionCheck& completion)
@@ -248,6 +260,8 @@ class Allocator::Impl {
   PendingQueue pending_queue_ ABSL_GUARDED_BY(mu_);
   // Every used block by its begin.
   absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
+  // Other streams that RecordUse named, each once, of the live blocks that have some.
+  absl::flat_hash_map<const Block*, std::vector<std::shared_ptr<StreamState>>> users_ ABSL_GUARDED_BY(mu_);
   int early_closes_left_ ABSL_GUARDED_BY(mu_) = 0;
 
   FigureCounter live_bytes_ ABSL_GUARDED_BY(mu_);

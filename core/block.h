@@ -5,15 +5,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <vector>
 
 #include "vmm/units.h"
 
 namespace expanse {
 
 class Segment;
-class StreamState;
 
 enum class BlockState : uint8_t {
   kHole,         // no physical memory behind it; made of whole slots
@@ -24,42 +21,57 @@ enum class BlockState : uint8_t {
 };
 
 // Two neighbours of the same mergeable state never stay apart. Blocks belong to a BlockArena, are linked by their
-// segment, and are guarded by the allocator's lock.
-struct Block {
+// segment, and are guarded by the allocator's lock. A block fills one cache line of 64 bytes: what the hot path reads
+// of a block costs one miss.
+struct alignas(64) Block {
   Segment* segment = nullptr;
   Block* prev = nullptr;  // the block that ends where this one begins, or null at the segment's begin
   Block* next = nullptr;
   DeviceAddress begin;
   Bytes size;
+  // Links of the free index, while free.
+  Block* smaller = nullptr;
+  Block* larger = nullptr;
+  uint32_t priority = 0;
+  // While used or pending: by how much the size was rounded up, less than 512 bytes.
+  uint16_t padding = 0;
   BlockState state = BlockState::kHole;
-  Bytes requested;  // what the user asked for, while used or pending
-  // Other streams named by RecordUse, each once. Null for the many blocks that have none.
-  std::unique_ptr<std::vector<std::shared_ptr<StreamState>>> users;
+  bool has_users = false;  // RecordUse named other streams
 
+  // What the user asked for, while used or pending; else 0.
+  [[nodiscard]] Bytes requested() const {
+    return state == BlockState::kUsed || state == BlockState::kPending ? size - Bytes(padding) : Bytes();
+  }
   [[nodiscard]] DeviceAddress end() const { return begin + size; }
   [[nodiscard]] AddressRange range() const { return {begin, size}; }
 };
+static_assert(sizeof(Block) == 64, "a cache line");
 
 // Makes and recycles blocks, so that splitting and merging cost no trip to the host's allocator. Addresses of blocks
 // are stable until they are given back. Guarded by the allocator's lock; every operation is O(1).
 class BlockArena {
  public:
+  // One with no more than the default values.
   [[nodiscard]] Block* Make() {
-    if (recycled_.empty()) return &blocks_.emplace_back();
-    Block* block = recycled_.back();
-    recycled_.pop_back();
+    ++in_use_;
+    if (recycled_ == nullptr) return &blocks_.emplace_back();
+    Block* block = recycled_;
+    recycled_ = block->next;
+    *block = Block();
     return block;
   }
   void Recycle(Block* block) {
-    *block = Block();
-    recycled_.push_back(block);
+    --in_use_;
+    block->next = recycled_;
+    recycled_ = block;
   }
   // Blocks that were made and not given back.
-  [[nodiscard]] uint64_t in_use() const { return blocks_.size() - recycled_.size(); }
+  [[nodiscard]] uint64_t in_use() const { return in_use_; }
 
  private:
   std::deque<Block> blocks_;
-  std::vector<Block*> recycled_;
+  Block* recycled_ = nullptr;  // the one that was recycled last; the others follow as `next`
+  uint64_t in_use_ = 0;
 };
 
 }  // namespace expanse

@@ -64,6 +64,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   status.Update(pins_.CheckInvariants());
   if (age_log_) status.Update(age_log_->CheckInvariants());
   SegmentSums all;
+  uint64_t users = 0;
   const ChunkPool& pool = supply_.pool();
   for (const std::shared_ptr<StreamState>& stream : streams_.Streams()) status.Update(stream->CheckInvariants());
   for (const PoolState* pool : pools_.Pools()) status.Update(CheckPool(*pool));
@@ -88,8 +89,10 @@ absl::Status Allocator::Impl::CheckInvariants() const {
         all.Add(*segment);
         for (const Block* block = segment->first_block(); block != nullptr; block = block->next) {
           if (block->state != BlockState::kUsed) continue;
+          if (block->has_users != users_.contains(block)) status.Update(absl::InternalError("users of a block"));
+          users += block->has_users ? 1 : 0;
           const auto it = live_.find(block->begin);
-          if (it == live_.end() || it->second != block || RoundUp(block->requested, kBlockAlignment) != block->size) {
+          if (it == live_.end() || it->second != block || RoundUp(block->requested(), kBlockAlignment) != block->size) {
             status.Update(
                 absl::InternalError(absl::StrCat("the used block ", ToString(block->range()), " is not live")));
           }
@@ -104,6 +107,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
   const Bytes slot_size = supply_.smallest();
   status.Update(CheckEqual("mapped bytes against blocks", sums.mapped.count(),
                            (sums.allocated + sums.pending + sums.free).count()));
+  status.Update(CheckEqual("blocks with users", users_.size(), users));
   status.Update(CheckEqual("live bytes", live_bytes_.current().count(), sums.live.count()));
   status.Update(CheckEqual("allocated bytes", allocated_.current().count(), sums.allocated.count()));
   status.Update(CheckEqual("pending bytes", pending_.current().count(), sums.pending.count()));

@@ -13,11 +13,13 @@ void Allocator::Impl::UpdateFigures() {
   if (age_log_) age_log_->NoteSpare(supply_.spare());
   // Growth takes spare chunks without asking who created them; those that were created ahead are taken last.
   if (prewarmed_.current() > supply_.spare()) prewarmed_.Set(supply_.spare());
-  idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare());
+  UpdateIdle();
   Bytes addresses = addresses_.reserved();
   for (const auto& [id, of_pool] : pool_addresses_) addresses += of_pool->reserved();
   address_space_.Set(addresses);
 }
+
+void Allocator::Impl::UpdateIdle() { idle_.Set(supply_.smallest() * idle_queue_.idle_slots() + supply_.spare()); }
 
 Stats Allocator::Impl::GetStats() const {
   MutexLock lock(mu_);

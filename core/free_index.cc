@@ -4,44 +4,38 @@
 
 namespace expanse {
 
-void FreeIndex::Insert(Block* block) {
-  blocks_.insert(Entry{block->size, block->begin, block});
-  bytes_ += block->size;
-}
-
-void FreeIndex::Erase(Block* block) {
-  blocks_.erase(Entry{block->size, block->begin, block});
-  bytes_ -= block->size;
-}
-
-Block* FreeIndex::BestFit(Bytes size) const {
-  const auto it = blocks_.lower_bound(Entry{size, DeviceAddress(), nullptr});
-  return it == blocks_.end() ? nullptr : it->block;
-}
-
-Bytes FreeIndex::LargestSize() const { return blocks_.empty() ? Bytes() : blocks_.rbegin()->size; }
-
-bool FreeIndex::Contains(const Block* block) const {
-  const auto it = blocks_.find(Entry{block->size, block->begin, nullptr});
-  return it != blocks_.end() && it->block == block;
+Bytes FreeIndex::LargestSize() const {
+  for (size_t word = kWords; word-- > 0;) {
+    if (occupied_[word] == 0) continue;
+    return bins_[word * 64 + 63 - static_cast<size_t>(absl::countl_zero(occupied_[word]))].Last()->size;
+  }
+  return Bytes();
 }
 
 absl::Status FreeIndex::CheckInvariants() const {
+  absl::Status status;
   Bytes sum;
-  for (const Entry& entry : blocks_) {
-    sum += entry.size;
-    const Block& block = *entry.block;
-    if (block.state != BlockState::kFree || block.size != entry.size || block.begin != entry.begin) {
-      return absl::InternalError(absl::StrCat("free index: the entry for ",
-                                              ToString(AddressRange{entry.begin, entry.size}),
-                                              " does not match its block ", ToString(block.range())));
+  size_t count = 0;
+  for (size_t bin = 0; bin < kBins; ++bin) {
+    const bool empty = bins_[bin].empty();
+    if (empty == ((occupied_[bin / 64] >> (bin % 64) & 1) != 0)) {
+      status.Update(absl::InternalError(absl::StrCat("free index: the bit of bin ", bin, " is wrong")));
     }
+    if (empty) continue;
+    status.Update(bins_[bin].CheckInvariants());
+    bins_[bin].ForEach([&](const Block& block) {
+      sum += block.size;
+      ++count;
+      if (block.state == BlockState::kFree && BinOf(block.size) == bin) return;
+      status.Update(absl::InternalError(
+          absl::StrCat("free index: ", ToString(block.range()), " is not free, or not in the bin of its size")));
+    });
   }
-  if (sum != bytes_) {
-    return absl::InternalError(
-        absl::StrCat("free index: counts ", ToString(bytes_), ", its entries sum to ", ToString(sum)));
+  if (sum != bytes_ || count != count_) {
+    status.Update(absl::InternalError(absl::StrCat("free index: counts ", count_, " blocks of ", ToString(bytes_),
+                                                   ", its bins have ", count, " of ", ToString(sum))));
   }
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace expanse

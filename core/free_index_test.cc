@@ -1,5 +1,7 @@
 #include "core/free_index.h"
 
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace expanse {
@@ -42,6 +44,27 @@ TEST_F(FreeIndexTest, OfEqualSizesTheLowestAddressWins) {
   Block* low = Add(0x1000, 1024);
   Add(0x4000, 1024);
   EXPECT_EQ(index_.BestFit(Bytes(512)), low);
+}
+
+// Bins begin at every power of two, and at every sixteenth between two of them.
+TEST_F(FreeIndexTest, TheFitIsTheBestWithinAndAcrossBins) {
+  std::vector<Block*> blocks;
+  for (uint64_t size = 512; size <= (uint64_t{1} << 46); size *= 2) {
+    for (const uint64_t more : {uint64_t{0}, uint64_t{512}, size / 32, size / 16, size / 2}) {
+      blocks.push_back(Add(0x1000'0000 * (blocks.size() + 1), RoundUp(Bytes(size + more), Bytes(512)).count()));
+    }
+  }
+  for (const Block* wanted : blocks) {
+    for (const Bytes size : {wanted->size, wanted->size - Bytes(1), wanted->size + Bytes(1)}) {
+      const Block* best = nullptr;
+      for (const Block* block : blocks) {
+        if (block->size < size) continue;
+        if (best == nullptr || block->size < best->size) best = block;
+      }
+      EXPECT_EQ(index_.BestFit(size), best) << size;
+    }
+  }
+  EXPECT_EQ(index_.LargestSize(), Bytes(3 * (uint64_t{1} << 45)));
 }
 
 TEST_F(FreeIndexTest, ErasedBlocksAreGoneAndBytesAreSummed) {

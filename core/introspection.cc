@@ -39,7 +39,7 @@ SnapshotSegment Describe(const Segment& segment, int size_class, const PinTable&
   described.size_class = size_class;
   for (const Block* block = segment.first_block(); block != nullptr; block = block->next) {
     if (block->state == BlockState::kHole) continue;
-    described.blocks.push_back(SnapshotBlock{block->begin, block->size, block->requested, StateOf(block->state)});
+    described.blocks.push_back(SnapshotBlock{block->begin, block->size, block->requested(), StateOf(block->state)});
   }
   const uint64_t slots = segment.range().size / segment.slot_size();
   for (uint64_t slot = 0; slot < slots; ++slot) {
@@ -120,7 +120,7 @@ absl::StatusOr<std::string> Allocator::Impl::GetRecording() const {
   std::vector<RecordedBlock> live;
   live.reserve(live_.size());
   for (const auto& [address, block] : live_) {
-    live.push_back(RecordedBlock{address, block->requested, block->segment->heap()->stream()->number()});
+    live.push_back(RecordedBlock{address, block->requested(), block->segment->heap()->stream()->number()});
   }
   return FormatRecording(recorder_, live);
 }
@@ -129,7 +129,7 @@ HeapStats Allocator::Impl::GetStreamStats(StreamHandle stream) const {
   const StreamKey key = StreamKey::Of(stream);
   MutexLock lock(mu_);
   SegmentSums sums;
-  for (const PoolState* pool : pools_.Pools()) {
+  for (PoolState* pool : pools_.Pools()) {
     if (const StreamHeap* heap = pool->Find(key); heap != nullptr) sums.Add(*heap);
   }
   return sums.stats();

@@ -25,13 +25,12 @@ PoolState& PoolRegistry::Create(PoolOptions options) {
 }
 
 absl::StatusOr<PoolState*> PoolRegistry::Find(PoolId id) const {
-  if (id.is_default()) return &default_pool_;
-  const auto it = pools_.find(id);
-  if (it != pools_.end() && !it->second->retired()) return it->second.get();
+  if (PoolState* pool = FindInUse(id); pool != nullptr) return pool;
   if (id.value() >= next_) {
     return absl::NotFoundError(
         absl::StrCat("there is no pool ", id.value(), "; the last one that was created is pool ", next_ - 1));
   }
+  const auto it = pools_.find(id);
   const std::string name = it == pools_.end() ? absl::StrCat("pool ", id.value()) : it->second->Name();
   return absl::FailedPreconditionError(absl::StrCat(name, " was retired, expected one that is in use"));
 }

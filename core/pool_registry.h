@@ -24,6 +24,12 @@ class PoolRegistry {
   // The pool, for anything but freeing. NOT_FOUND if there never was one of that number, FAILED_PRECONDITION if it was
   // retired. O(1).
   [[nodiscard]] absl::StatusOr<PoolState*> Find(PoolId id) const;
+  // The same without saying why there is none: null.
+  [[nodiscard]] PoolState* FindInUse(PoolId id) const {
+    if (id.is_default()) return &default_pool_;
+    const auto it = pools_.find(id);
+    return it == pools_.end() || it->second->retired() ? nullptr : it->second.get();
+  }
   [[nodiscard]] PoolState& default_pool() const { return default_pool_; }
 
   // The same errors; INVALID_ARGUMENT for the default pool.

@@ -12,9 +12,10 @@ std::string PoolState::Name() const {
                                : absl::StrCat("pool ", id_.value(), " (", options_.name, ")");
 }
 
-StreamHeap* PoolState::Find(StreamKey key) const {
+void PoolState::FindLatest(StreamKey key) {
   const auto it = heaps_.find(key);
-  return it == heaps_.end() ? nullptr : it->second.get();
+  latest_ = it == heaps_.end() ? nullptr : it->second.get();
+  latest_key_ = key;
 }
 
 StreamHeap& PoolState::Add(std::shared_ptr<StreamState> stream) {
@@ -27,6 +28,7 @@ StreamHeap& PoolState::Add(std::shared_ptr<StreamState> stream) {
 void PoolState::Detach(StreamKey key) {
   const auto it = heaps_.find(key);
   if (it == heaps_.end()) return;
+  latest_ = nullptr;
   detached_.push_back(std::move(it->second));
   heaps_.erase(it);
 }

@@ -9,6 +9,23 @@
 
 namespace expanse {
 
+absl::StatusOr<DeviceAddress> Allocator::Impl::Serve(Bytes size, StreamKey key, PoolId pool,
+                                                     std::optional<SoftLimitWarning>& warning) {
+  const StallCountingLock lock(mu_, &lock_stalls_);
+  const absl::StatusOr<PoolState*> from = pools_.Find(pool);
+  if (!from.ok()) return from.status();
+  const Request request{size, RoundUp(size, kBlockAlignment), key, *from};
+  Block* block = TakeAtHand(request);
+  if (block == nullptr) {
+    absl::StatusOr<Block*> found = AllocateSlowly(request);
+    UpdateFigures();
+    warning = soft_limit_.TakeDue();
+    if (!found.ok()) return found.status();
+    block = *found;
+  }
+  return HandOut(block, request.asked);
+}
+
 // While memory is being created ahead, a request waits for what it needs of it. Then the ladder: what other streams
 // have finished with; growth out of spare, created and moved chunks; free blocks of the stream's other size classes;
 // idle memory of other allocators; the program's callbacks; waiting for the oldest work that holds memory back. After
@@ -81,6 +98,10 @@ absl::StatusOr<Block*> Allocator::Impl::TryOnce(const Request& request) {
   // Short of memory that may well be free, had the driver answered: its refusal is the reason then.
   if (absl::IsResourceExhausted(grown.status()) && !completion.status().ok()) return completion.status();
   return grown;
+}
+
+SegmentSet& Allocator::Impl::SetFor(const Request& request) {
+  return HeapFor(request).set(request.pool->options().deterministic ? 0 : ClassOf(request));
 }
 
 // Sizes mix only when the alternative is to wait or to fail.

@@ -9,6 +9,8 @@ Segment::Segment(AddressRange range, Bytes slot_size, const Reservation& reserva
                  PoolFigures& figures)
     : range_(range),
       slot_size_(slot_size),
+      slot_shift_(absl::countr_zero(slot_size.count())),
+      slot_odd_(slot_size.count() >> slot_shift_),
       reservation_(reservation),
       heap_(heap),
       free_index_(free_index),
@@ -34,32 +36,51 @@ Segment::~Segment() {
 }
 
 void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
-  Convert(free, {begin, size}, BlockState::kUsed);
+  const bool may_hold_chunk = MayHoldChunk(free);
+  free_index_.Erase(free);
+  if (free->begin < begin) IndexFree(InsertBefore(free, begin - free->begin));
+  if (const DeviceAddress end = begin + size; end < free->end()) IndexFree(InsertAfter(free, free->end() - end));
+  free->state = BlockState::kUsed;
+  if (!may_hold_chunk) return;
+  // All chunks that the taken range touches.
+  const SlotRun first = ChunkAt(SlotOf(begin));
+  const uint64_t last = SlotOf(begin + size - Bytes(1));
+  const uint64_t end = last < first.end() ? first.end() : ChunkAt(last).end();
   uint64_t no_longer_idle = 0;
-  const uint64_t end = ChunkAt(SlotOf(free->end() - Bytes(1))).end();
-  for (uint64_t slot = ChunkAt(SlotOf(begin)).first; slot < end; ++slot) {
+  for (uint64_t slot = first.first; slot < end; ++slot) {
+    if (slots_[slot].stamp == 0) continue;
     if (IsIdle(slots_[slot])) ++no_longer_idle;
     slots_[slot].stamp = 0;
   }
+  if (no_longer_idle == 0) return;
   idle_queue_.Forget(no_longer_idle);
   figures_.idle.Subtract(slot_size_ * no_longer_idle);
 }
 
 uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   const AddressRange freed = block->range();
-  block->requested = Bytes();
-  block->users.reset();
-  Convert(block, freed, BlockState::kFree);
-  // The chunks that the freed range touches. None was idle before.
+  block->padding = 0;
+  block->state = BlockState::kFree;
+  if (Block* prev = block->prev; prev != nullptr && prev->state == BlockState::kFree) {
+    free_index_.Erase(prev);
+    AbsorbPrev(block);
+  }
+  if (Block* next = block->next; next != nullptr && next->state == BlockState::kFree) {
+    free_index_.Erase(next);
+    AbsorbNext(block);
+  }
+  IndexFree(block);
+  if (!MayHoldChunk(block)) return 0;
+  // The whole chunks that the freed range touches. None was idle before.
   const SlotRun free = WholeChunks(block->range(), freed);
   for (uint64_t slot = free.first; slot < free.end(); ++slot) slots_[slot].stamp = stamp.number;
   uint64_t idle = 0;
   for (SlotRun run{this, free.first, 0}; run.first < free.end(); run.first += run.count + 1, run.count = 0) {
-    while (run.end() < free.end() && IsIdle(slots_[run.end()])) ++run.count;
+    while (run.end() < free.end() && !pins_.IsPinned(slots_[run.end()].chunk)) ++run.count;
     if (run.count > 0) idle_queue_.Push(IdleExtent{run, stamp.number, stamp.epoch});
     idle += run.count;
   }
-  figures_.idle.Add(slot_size_ * idle);
+  if (idle > 0) figures_.idle.Add(slot_size_ * idle);
   return idle;
 }
 
@@ -69,11 +90,11 @@ Block* Segment::Fill(uint64_t first_slot, absl::Span<const MappedChunk> chunks) 
   if (slots_.size() < end) slots_.resize(end);
   uint64_t slot = first_slot;
   for (const MappedChunk& chunk : chunks) {
-    for (uint32_t place = 0; place < chunk.slots; ++place, ++slot) {
+    for (uint8_t place = 0; place < chunk.slots; ++place, ++slot) {
       slots_[slot].chunk = chunk.id;
       slots_[slot].evicted = false;
       slots_[slot].place = place;
-      slots_[slot].chunk_slots = static_cast<uint32_t>(chunk.slots);
+      slots_[slot].chunk_slots = static_cast<uint8_t>(chunk.slots);
     }
   }
   const DeviceAddress begin = AddressOf(first_slot);
@@ -120,10 +141,6 @@ const Block* Segment::Find(DeviceAddress address) const {
   return block;
 }
 
-SlotRun Segment::ChunkAt(uint64_t slot) const {
-  return SlotRun{const_cast<Segment*>(this), slot - slots_[slot].place, slots_[slot].chunk_slots};
-}
-
 SlotRun Segment::WholeChunks(AddressRange part, AddressRange touched) const {
   const SlotRun low = ChunkAt(SlotOf(touched.begin));
   const SlotRun high = ChunkAt(SlotOf(touched.end() - Bytes(1)));
@@ -142,13 +159,19 @@ Block* Segment::FreeBlockOfIdle(uint64_t slot) const {
   return slots_[slot].block;
 }
 
+void Segment::IndexFree(Block* block) {
+  free_index_.Insert(block);
+  if (!MayHoldChunk(block)) return;
+  SlotRun chunk = ChunkAt(SlotOf(block->begin));
+  if (AddressOf(chunk.first) < block->begin) chunk.first = chunk.end();
+  if (AddressOf(chunk.first) < block->end()) slots_[chunk.first].block = block;
+}
+
 void Segment::Index(Block* block) {
   if (block->state == BlockState::kHole) {
     holes_.emplace(block->begin, block);
   } else if (block->state == BlockState::kFree) {
-    free_index_.Insert(block);
-    const SlotRun whole = WholeChunks(block->range(), block->range());
-    if (whole.count > 0) slots_[whole.first].block = block;
+    IndexFree(block);
   }
 }
 
@@ -165,20 +188,34 @@ void Segment::Convert(Block* block, AddressRange part, BlockState state) {
   if (block->begin < part.begin) Index(InsertBefore(block, part.begin - block->begin));
   if (part.end() < block->end()) Index(InsertAfter(block, block->end() - part.end()));
   block->state = state;
-  if (state == BlockState::kFree || state == BlockState::kHole) {
+  if (state != BlockState::kQuarantined) {
     if (Block* prev = block->prev; prev != nullptr && prev->state == state) {
       Unindex(prev);
-      block->begin = prev->begin;
-      block->size += prev->size;
-      Remove(prev);
+      AbsorbPrev(block);
     }
     if (Block* next = block->next; next != nullptr && next->state == state) {
       Unindex(next);
-      block->size += next->size;
-      Remove(next);
+      AbsorbNext(block);
     }
   }
   Index(block);
+}
+
+void Segment::AbsorbPrev(Block* block) {
+  Block* prev = block->prev;
+  block->begin = prev->begin;
+  block->size += prev->size;
+  block->prev = prev->prev;
+  (prev->prev == nullptr ? first_ : prev->prev->next) = block;
+  arena_.Recycle(prev);
+}
+
+void Segment::AbsorbNext(Block* block) {
+  Block* next = block->next;
+  block->size += next->size;
+  block->next = next->next;
+  if (next->next != nullptr) next->next->prev = block;
+  arena_.Recycle(next);
 }
 
 Block* Segment::InsertBefore(Block* block, Bytes size) {
@@ -208,12 +245,6 @@ Block* Segment::InsertAfter(Block* block, Bytes size) {
   block->next = added;
   block->size -= size;
   return added;
-}
-
-void Segment::Remove(Block* block) {
-  (block->prev == nullptr ? first_ : block->prev->next) = block->next;
-  if (block->next != nullptr) block->next->prev = block->prev;
-  arena_.Recycle(block);
 }
 
 Bytes Segment::BytesIn(BlockState state) const {

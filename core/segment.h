@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/numeric/bits.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/block.h"
@@ -95,7 +96,11 @@ class Segment {
   [[nodiscard]] const Block* Find(DeviceAddress address) const;
 
   // Slots.
-  [[nodiscard]] uint64_t SlotOf(DeviceAddress address) const { return (address - range_.begin) / slot_size_; }
+  [[nodiscard]] uint64_t SlotOf(DeviceAddress address) const {
+    // Most slot sizes are powers of two, and a division takes longer than all the rest.
+    const uint64_t part = (address - range_.begin).count() >> slot_shift_;
+    return slot_odd_ == 1 ? part : part / slot_odd_;
+  }
   [[nodiscard]] DeviceAddress AddressOf(uint64_t slot) const { return range_.begin + slot_size_ * slot; }
   // The first slot boundary at or above an address of the range, and the last at or below it.
   [[nodiscard]] DeviceAddress SlotCeil(DeviceAddress address) const {
@@ -107,7 +112,9 @@ class Segment {
   // None where the slot is not mapped.
   [[nodiscard]] ChunkId chunk(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].chunk : ChunkId(); }
   // The slots of the chunk that covers a mapped slot.
-  [[nodiscard]] SlotRun ChunkAt(uint64_t slot) const;
+  [[nodiscard]] SlotRun ChunkAt(uint64_t slot) const {
+    return SlotRun{const_cast<Segment*>(this), slot - slots_[slot].place, slots_[slot].chunk_slots};
+  }
   // How many of these slots, which are in a hole, had a chunk that was taken away.
   [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
   // The number of the free at which the slot became free; 0 if it is not free.
@@ -127,15 +134,18 @@ class Segment {
  private:
   struct Slot {
     ChunkId chunk;
-    bool evicted = false;      // had a chunk before, and has none
-    uint32_t place = 0;        // in its chunk
-    uint32_t chunk_slots = 0;  // of its chunk
+    uint8_t place = 0;        // in its chunk
+    uint8_t chunk_slots = 0;  // of its chunk
+    bool evicted = false;     // had a chunk before, and has none
     uint64_t stamp = 0;
-    // In the first free slot of a free block, that block. Free slots of different free blocks are never neighbours,
-    // because what lies between the blocks lies in no free slot: going down from any free slot leads there.
+    // In the first slot of the first chunk that begins in a free block, that block. Free slots of different free blocks
+    // are never neighbours, because what lies between the blocks lies in no free slot: going down from any free slot
+    // leads there.
     Block* block = nullptr;
   };
 
+  // False: no chunk lies wholly in there. Most blocks are small, and need no look at the slots.
+  [[nodiscard]] bool MayHoldChunk(const Block* block) const { return block->size >= slot_size_; }
   [[nodiscard]] bool IsIdle(const Slot& slot) const { return slot.stamp != 0 && !pins_.IsPinned(slot.chunk); }
   Block* HoleAt(DeviceAddress address) const;
   Block* FreeBlockOfIdle(uint64_t slot) const;
@@ -144,18 +154,23 @@ class Segment {
   // Whether a slot has no chunk, or continues or begins its own as the slots beside it say.
   bool FollowsInChunk(uint64_t slot) const;
   // Puts a block into, or takes it out of, what its state says finds it.
+  void IndexFree(Block* block);
   void Index(Block* block);
   void Unindex(Block* block);
-  // Cuts `part` out of a block, gives it another state, and merges it with neighbours of that state where such blocks
-  // merge. `block` then is the block that holds the part; those that it merged with are gone.
+  // Cuts `part` out of a free block or a hole, gives it another state, and merges it with neighbours of that state
+  // where such blocks merge. `block` then is the block that holds the part; those that it merged with are gone.
   void Convert(Block* block, AddressRange part, BlockState state);
   // Links a new block of `block`'s state into the list, before or after it.
   Block* InsertBefore(Block* block, Bytes size);
   Block* InsertAfter(Block* block, Bytes size);
-  void Remove(Block* block);
+  // A block takes over what its neighbour has; the neighbour is gone.
+  void AbsorbPrev(Block* block);
+  void AbsorbNext(Block* block);
 
   const AddressRange range_;
   const Bytes slot_size_;
+  const int slot_shift_;  // slot_size_ is 2^slot_shift_ times slot_odd_
+  const uint64_t slot_odd_;
   const Reservation& reservation_;
   StreamHeap* const heap_;
   FreeIndex& free_index_;

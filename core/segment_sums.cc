@@ -13,7 +13,7 @@ void SegmentSums::Add(const Segment& segment) {
     switch (block->state) {
       case BlockState::kUsed:
         ++stats_.live_blocks;
-        stats_.live += block->requested;
+        stats_.live += block->requested();
         stats_.allocated += block->size;
         break;
       case BlockState::kPending:

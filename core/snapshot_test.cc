@@ -91,6 +91,7 @@ TEST_F(SnapshotTest, HasEverythingThatIsHeld) {
   EXPECT_EQ(small_segment.blocks[0].requested, Bytes(1000));
   EXPECT_EQ(small_segment.blocks[0].state, SnapshotBlockState::kLive);
   EXPECT_EQ(small_segment.blocks[1].state, SnapshotBlockState::kFree);
+  EXPECT_EQ(small_segment.blocks[1].requested, Bytes());
   ASSERT_EQ(small_segment.chunks.size(), 1u);
   EXPECT_FALSE(small_segment.chunks[0].idle);
 

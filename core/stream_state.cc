@@ -18,16 +18,9 @@ uint64_t ThisThread() {
   return number;
 }
 
-// cuda.h: CU_STREAM_LEGACY is another name for the null stream.
-bool IsLegacy(StreamHandle stream) { return reinterpret_cast<uintptr_t>(stream.raw()) <= 1; }
-
 }  // namespace
 
-StreamKey StreamKey::Of(StreamHandle stream) {
-  if (IsLegacy(stream)) return StreamKey{};
-  if (stream == StreamHandle::PerThread()) return StreamKey{stream.raw(), ThisThread()};
-  return StreamKey{stream.raw(), 0};
-}
+StreamKey StreamKey::OfThisThread() { return StreamKey{StreamHandle::PerThread().raw(), ThisThread()}; }
 
 std::string ToString(StreamKey key) {
   if (key.is_per_thread()) return absl::StrCat("the default stream of thread ", key.thread);

@@ -23,7 +23,13 @@ struct StreamKey {
   uint64_t thread = 0;  // 0 but for per-thread default streams; never used again after a thread has ended
 
   // The key of `stream` as the calling thread means it. O(1).
-  [[nodiscard]] static StreamKey Of(StreamHandle stream);
+  [[nodiscard]] static StreamKey Of(StreamHandle stream) {
+    // cuda.h: CU_STREAM_LEGACY, 1, is another name for the null stream.
+    if (reinterpret_cast<uintptr_t>(stream.raw()) <= 1) return StreamKey{};
+    return stream == StreamHandle::PerThread() ? OfThisThread() : StreamKey{stream.raw(), 0};
+  }
+  // The key of the calling thread's own default stream.
+  [[nodiscard]] static StreamKey OfThisThread();
   [[nodiscard]] bool is_per_thread() const { return thread != 0; }
   // The legacy one or a per-thread one.
   [[nodiscard]] bool is_default() const { return raw == nullptr || is_per_thread(); }
