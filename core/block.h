@@ -62,6 +62,7 @@ class BlockArena {
   }
   void Recycle(Block* block) {
     --in_use_;
+    block->segment = nullptr;
     block->next = recycled_;
     recycled_ = block;
   }

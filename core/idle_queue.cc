@@ -12,7 +12,9 @@ namespace {
 // Stale slots are forgotten once they outnumber the idle ones by this.
 constexpr uint64_t kStaleSlack = 1024;
 
-bool IsIdle(const IdleExtent& extent, uint64_t slot) { return extent.slots.segment->stamp(slot) == extent.stamp; }
+bool IsIdle(const IdleExtent& extent, uint64_t slot) {
+  return extent.slots.segment->stamp_of_mapped(slot) == extent.stamp;
+}
 
 }  // namespace
 

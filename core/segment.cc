@@ -156,15 +156,21 @@ Block* Segment::HoleAt(DeviceAddress address) const {
 
 Block* Segment::FreeBlockOfIdle(uint64_t slot) const {
   while (slot > 0 && slots_[slot - 1].stamp != 0) --slot;
-  return slots_[slot].block;
+  // The block begins there, or in the chunk before. Other slots of that chunk may remember blocks of before.
+  const DeviceAddress inside = AddressOf(slot);
+  for (uint64_t at = slot + 1; at-- > 0;) {
+    Block* block = slots_[at].block;
+    if (block != nullptr && block->segment == this && block->state == BlockState::kFree &&
+        block->range().Contains(inside)) {
+      return block;
+    }
+  }
+  return nullptr;
 }
 
 void Segment::IndexFree(Block* block) {
   free_index_.Insert(block);
-  if (!MayHoldChunk(block)) return;
-  SlotRun chunk = ChunkAt(SlotOf(block->begin));
-  if (AddressOf(chunk.first) < block->begin) chunk.first = chunk.end();
-  if (AddressOf(chunk.first) < block->end()) slots_[chunk.first].block = block;
+  if (MayHoldChunk(block)) slots_[SlotOf(block->begin)].block = block;
 }
 
 void Segment::Index(Block* block) {

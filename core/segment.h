@@ -119,6 +119,8 @@ class Segment {
   [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
   // The number of the free at which the slot became free; 0 if it is not free.
   [[nodiscard]] uint64_t stamp(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].stamp : 0; }
+  // The same for a slot that was ever mapped.
+  [[nodiscard]] uint64_t stamp_of_mapped(uint64_t slot) const { return slots_[slot].stamp; }
 
   // Sums over the blocks or slots. O(blocks or slots); for tests and error messages.
   [[nodiscard]] Bytes BytesIn(BlockState state) const;
@@ -138,9 +140,9 @@ class Segment {
     uint8_t chunk_slots = 0;  // of its chunk
     bool evicted = false;     // had a chunk before, and has none
     uint64_t stamp = 0;
-    // In the first slot of the first chunk that begins in a free block, that block. Free slots of different free blocks
-    // are never neighbours, because what lies between the blocks lies in no free slot: going down from any free slot
-    // leads there.
+    // The free block of a slot or more that begins in this one, of which there can be only one; else whatever did
+    // before. Free slots of different free blocks are never neighbours, because what lies between the blocks lies in no
+    // free slot: going down from any free slot leads there.
     Block* block = nullptr;
   };
 

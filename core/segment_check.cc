@@ -61,7 +61,7 @@ absl::Status Segment::CheckInvariants() const {
     const Slot& s = slots_[slot];
     const bool first_idle = idle_in[slot] != nullptr && (slot == 0 || idle_in[slot - 1] == nullptr);
     if (s.chunk.is_none() == mapped[slot] || (s.evicted && !s.chunk.is_none()) ||
-        (s.stamp != 0) != (idle_in[slot] != nullptr) || (first_idle && s.block != idle_in[slot]) ||
+        (s.stamp != 0) != (idle_in[slot] != nullptr) || (first_idle && FreeBlockOfIdle(slot) != idle_in[slot]) ||
         !FollowsInChunk(slot)) {
       return absl::InternalError(
           absl::StrCat("segment: slot ", slot, " at ", ToString(AddressOf(slot)), " contradicts the blocks"));
