@@ -8,6 +8,9 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   expanse::bench::RegisterLifoPairs();
   expanse::bench::RegisterRandomPairs();
+  expanse::bench::RegisterSizeSweep();
+  expanse::bench::RegisterLiveCountSweep();
+  expanse::bench::RegisterCrossStreamFrees();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

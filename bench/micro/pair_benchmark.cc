@@ -14,8 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Bytes kSmallest = KiB(4);
-constexpr Bytes kLargest = MiB(64);
 // A prime, so that blocks that are freed together are not allocated again in the same sizes.
 constexpr size_t kDistinctSizes = 4093;
 // Pairs before measuring begins: several times as many as there are blocks and sizes.
@@ -25,8 +23,8 @@ constexpr size_t kWarmUpPairs = 20'000;
 // it up together, measure, and add up what they saw.
 class PairBenchmark {
  public:
-  PairBenchmark(std::string allocator, LaneFactory factory)
-      : allocator_(std::move(allocator)), factory_(std::move(factory)) {}
+  PairBenchmark(std::string allocator, LaneFactory factory, ShapeOf shape)
+      : allocator_(std::move(allocator)), factory_(std::move(factory)), shape_(std::move(shape)) {}
 
   void Run(benchmark::State& state) {
     const int threads = state.threads();
@@ -38,10 +36,11 @@ class PairBenchmark {
     if (!rig_.ok()) return state.SkipWithError(rig_.status().ToString().c_str());
     MicroRig& rig = **rig_;
 
-    const auto live = static_cast<size_t>(state.range(0));
+    const PairShape shape = shape_(state.range(0));
+    const size_t live = shape.live;
     const int thread = state.thread_index();
     const std::unique_ptr<PairLane> lane =
-        factory_(rig.allocator(), rig.stream(thread), live, static_cast<uint64_t>(thread));
+        factory_(rig.allocator(), rig.stream(thread), shape, static_cast<uint64_t>(thread));
     absl::Status status;
     for (size_t pairs = 0; pairs < kWarmUpPairs && status.ok(); pairs += live) status = lane->RunBatch();
     rendezvous_.Meet(threads, [&rig] { rig.simulator().ResetCounters(); });
@@ -78,6 +77,7 @@ class PairBenchmark {
 
   const std::string allocator_;
   const LaneFactory factory_;
+  const ShapeOf shape_;
   Rendezvous rendezvous_;
   absl::StatusOr<std::unique_ptr<MicroRig>> rig_;  // changed only while all threads meet
   Mutex mu_;
@@ -86,13 +86,13 @@ class PairBenchmark {
 
 }  // namespace
 
-PairLane::PairLane(BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed)
-    : allocator_(allocator), stream_(stream), live_(live), rng_(seed) {
+PairLane::PairLane(BenchAllocator& allocator, StreamHandle stream, const PairShape& shape, uint64_t seed)
+    : allocator_(allocator), stream_(stream), live_(shape.live), rng_(seed) {
   sizes_.reserve(kDistinctSizes);
   for (size_t i = 0; i < kDistinctSizes; ++i) {
-    sizes_.emplace_back(rng_.LogUniform(kSmallest.count(), kLargest.count()));
+    sizes_.emplace_back(rng_.LogUniform(shape.smallest.count(), shape.largest.count()));
   }
-  blocks_.reserve(live);
+  blocks_.reserve(live_);
 }
 
 absl::Status PairLane::AllocateNext() {
@@ -109,16 +109,31 @@ absl::Status PairLane::FreeLast() {
   return allocator_.Free(address, stream_);
 }
 
+std::vector<benchmark::internal::Benchmark*> RegisterPairs(const std::string& family, const LaneFactory& factory,
+                                                           const std::vector<std::string>& allocators,
+                                                           const std::string& argument,
+                                                           const std::vector<int64_t>& arguments,
+                                                           const ShapeOf& shape) {
+  std::vector<benchmark::internal::Benchmark*> registered;
+  for (const std::string& allocator : allocators) {
+    const auto shared = std::make_shared<PairBenchmark>(allocator, factory, shape);
+    registered.push_back(benchmark::RegisterBenchmark(absl::StrCat(family, "<", allocator, ">").c_str(),
+                                                      [shared](benchmark::State& state) { shared->Run(state); })
+                             ->ArgName(argument));
+    for (const int64_t value : arguments) registered.back()->Arg(value);
+  }
+  return registered;
+}
+
 void RegisterPairBenchmarks(const std::string& family, const LaneFactory& factory) {
-  for (const char* allocator : {"expanse", "caching", "naive"}) {
-    const auto shared = std::make_shared<PairBenchmark>(allocator, factory);
-    benchmark::RegisterBenchmark(absl::StrCat(family, "<", allocator, ">").c_str(),
-                                 [shared](benchmark::State& state) { shared->Run(state); })
-        ->ArgName("live")
-        ->Arg(32)
-        ->Arg(1024)
-        ->Threads(1)
-        ->Threads(2);
+  const auto of_live = [](int64_t live) {
+    PairShape shape;
+    shape.live = static_cast<size_t>(live);
+    return shape;
+  };
+  for (benchmark::internal::Benchmark* each :
+       RegisterPairs(family, factory, {"expanse", "caching", "naive"}, "live", {32, 1024}, of_live)) {
+    each->Threads(1)->Threads(2);
   }
 }
 

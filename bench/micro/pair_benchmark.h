@@ -24,15 +24,23 @@
 #include "absl/status/status.h"
 #include "bench/allocators/bench_allocator.h"
 #include "bench/generate/rng.h"
+#include "benchmark/benchmark.h"
 #include "vmm/units.h"
 
 namespace expanse::bench {
 
-// What one thread does: pairs of an allocation and a free, sizes log-uniform from 4 KiB to 64 MiB. Not thread-safe.
+// What the pairs of a benchmark are: so many live blocks, of sizes that are log-uniform between two.
+struct PairShape {
+  size_t live = 32;
+  Bytes smallest = KiB(4);
+  Bytes largest = MiB(64);
+};
+
+// What one thread does: pairs of an allocation and a free. Not thread-safe.
 class PairLane {
  public:
   // Everything that is random is drawn here, so that the loop does nothing but the calls.
-  PairLane(BenchAllocator& allocator, StreamHandle stream, size_t live, uint64_t seed);
+  PairLane(BenchAllocator& allocator, StreamHandle stream, const PairShape& shape, uint64_t seed);
   virtual ~PairLane() = default;
 
   // Does `live` pairs.
@@ -43,6 +51,8 @@ class PairLane {
   [[nodiscard]] Rng& rng() { return rng_; }
   // Allocates a block of the next size, and remembers it last.
   absl::Status AllocateNext();
+  // Tells that another stream uses the block that was remembered last.
+  absl::Status UseLast(StreamHandle stream) { return allocator_.RecordUse(blocks_.back(), stream); }
   // Frees the block that was remembered last.
   absl::Status FreeLast();
   // Live blocks, at most `live`.
@@ -58,8 +68,25 @@ class PairLane {
   std::vector<DeviceAddress> blocks_;
 };
 
-using LaneFactory = std::function<std::unique_ptr<PairLane>(BenchAllocator& allocator, StreamHandle stream, size_t live,
-                                                            uint64_t seed)>;
+using LaneFactory = std::function<std::unique_ptr<PairLane>(BenchAllocator& allocator, StreamHandle stream,
+                                                            const PairShape& shape, uint64_t seed)>;
+// What the argument of a benchmark means.
+using ShapeOf = std::function<PairShape(int64_t argument)>;
+
+// Makes the lanes of one class.
+template <typename Lane>
+[[nodiscard]] LaneFactory FactoryOf() {
+  return [](BenchAllocator& allocator, StreamHandle stream, const PairShape& shape, uint64_t seed) {
+    return std::make_unique<Lane>(allocator, stream, shape, seed);
+  };
+}
+
+// Registers FAMILY<allocator>/ARGUMENT:A for each of these allocators and arguments, and returns them, for more
+// options.
+std::vector<benchmark::internal::Benchmark*> RegisterPairs(const std::string& family, const LaneFactory& factory,
+                                                           const std::vector<std::string>& allocators,
+                                                           const std::string& argument,
+                                                           const std::vector<int64_t>& arguments, const ShapeOf& shape);
 
 // Registers FAMILY<allocator>/live:L/threads:T for expanse, caching and naive, 32 and 1024 live blocks a thread, and 1
 // and 2 threads.
@@ -71,6 +98,10 @@ void RegisterRecorderOverhead(const std::string& family, const LaneFactory& fact
 // One for each order of frees, each in a file of its own.
 void RegisterLifoPairs();
 void RegisterRandomPairs();
+// By size, by the number of live blocks, and freed on another stream.
+void RegisterSizeSweep();
+void RegisterLiveCountSweep();
+void RegisterCrossStreamFrees();
 
 }  // namespace expanse::bench
 

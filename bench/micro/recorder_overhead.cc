@@ -52,6 +52,8 @@ double Median(std::vector<double> values) {
 
 // Each repetition makes them in another order, for the first one's tables may lie better than the last one's.
 absl::Status Start(Contestants& contestants, MicroRig& rig, const LaneFactory& factory, size_t live) {
+  PairShape shape;
+  shape.live = live;
   static size_t first = 0;
   ++first;
   for (size_t i = 0; i < kRoles; ++i) {
@@ -61,7 +63,7 @@ absl::Status Start(Contestants& contestants, MicroRig& rig, const LaneFactory& f
     auto allocator = CreateBenchAllocator("expanse", rig.simulator().driver(), options);
     if (!allocator.ok()) return allocator.status();
     contestants[role].allocator = *std::move(allocator);
-    contestants[role].lane = factory(*contestants[role].allocator, rig.stream(0), live, /*seed=*/0);
+    contestants[role].lane = factory(*contestants[role].allocator, rig.stream(0), shape, /*seed=*/0);
     for (size_t pairs = 0; pairs < kWarmUpPairs; pairs += live) {
       if (absl::Status status = contestants[role].lane->RunBatch(); !status.ok()) return status;
     }
