@@ -46,6 +46,7 @@ StreamHeap& Allocator::Impl::HeapFor(const Request& request) {
 
 // A device that once refused to create is shared with others, who can take what the limit leaves.
 int Allocator::Impl::ClassOf(const Request& request) const {
+  if (request.rounded <= kLargestOfClass[0]) return 0;  // whatever is left
   const ChunkPool& chunks = supply_.pool();
   const bool plentiful = supply_.refusals() == 0 && IsPlentiful(chunks.bytes(), chunks.bytes_left());
   return SizeClassOf(request.rounded, plentiful);

@@ -12,9 +12,7 @@ namespace {
 // Stale slots are forgotten once they outnumber the idle ones by this.
 constexpr uint64_t kStaleSlack = 1024;
 
-bool IsIdle(const IdleExtent& extent, uint64_t slot) {
-  return extent.slots.segment->stamp_of_mapped(slot) == extent.stamp;
-}
+bool IsIdle(const IdleExtent& extent, uint64_t slot) { return extent.slots.segment->stamp(slot) == extent.stamp; }
 
 }  // namespace
 
@@ -26,11 +24,11 @@ void IdleQueue::Push(const IdleExtent& extent) {
 }
 
 bool IdleQueue::TrimFront(IdleExtent& extent) {
-  while (extent.slots.count > 0 && !IsIdle(extent, extent.slots.first)) {
-    ++extent.slots.first;
-    --extent.slots.count;
-  }
-  return extent.slots.count > 0;
+  SlotRun& slots = extent.slots;
+  const uint64_t first = slots.segment->FindStamp(extent.stamp, slots.first, slots.end());
+  slots.count = slots.end() - first;
+  slots.first = first;
+  return slots.count > 0;
 }
 
 void IdleQueue::ForEach(absl::FunctionRef<bool(const IdleExtent&, const SlotRun&)> visit) {
@@ -67,13 +65,13 @@ std::optional<IdleExtent> IdleQueue::Find(Filter wanted) const {
 void IdleQueue::Compact() {
   std::deque<IdleExtent> kept;
   for (IdleExtent& extent : extents_) {
+    SlotRun& slots = extent.slots;
     while (TrimFront(extent)) {
-      IdleExtent run = extent;
-      run.slots.count = 0;
-      while (run.slots.count < extent.slots.count && IsIdle(extent, run.slots.end())) ++run.slots.count;
-      extent.slots.first += run.slots.count;
-      extent.slots.count -= run.slots.count;
-      kept.push_back(run);
+      const uint64_t end = slots.segment->FindOtherStamp(extent.stamp, slots.first, slots.end());
+      kept.push_back(extent);
+      kept.back().slots.count = end - slots.first;
+      slots.count = slots.end() - end;
+      slots.first = end;
     }
   }
   extents_ = std::move(kept);

@@ -46,11 +46,12 @@ void Segment::Take(Block* free, DeviceAddress begin, Bytes size) {
   const SlotRun first = ChunkAt(SlotOf(begin));
   const uint64_t last = SlotOf(begin + size - Bytes(1));
   const uint64_t end = last < first.end() ? first.end() : ChunkAt(last).end();
+  const bool may_be_pinned = !pins_.empty();
   uint64_t no_longer_idle = 0;
-  for (uint64_t slot = first.first; slot < end; ++slot) {
-    if (slots_[slot].stamp == 0) continue;
-    if (IsIdle(slots_[slot])) ++no_longer_idle;
-    slots_[slot].stamp = 0;
+  for (Slot *slot = &slots_[first.first], *last = slot + (end - first.first); slot != last; ++slot) {
+    if (slot->stamp == 0) continue;
+    if (!may_be_pinned || !pins_.IsPinned(slot->chunk)) ++no_longer_idle;
+    slot->stamp = 0;
   }
   if (no_longer_idle == 0) return;
   idle_queue_.Forget(no_longer_idle);
@@ -74,13 +75,22 @@ uint64_t Segment::Release(Block* block, FreeStamp stamp) {
   // The whole chunks that the freed range touches. None was idle before.
   const SlotRun free = WholeChunks(block->range(), freed);
   for (uint64_t slot = free.first; slot < free.end(); ++slot) slots_[slot].stamp = stamp.number;
-  uint64_t idle = 0;
-  for (SlotRun run{this, free.first, 0}; run.first < free.end(); run.first += run.count + 1, run.count = 0) {
-    while (run.end() < free.end() && !pins_.IsPinned(slots_[run.end()].chunk)) ++run.count;
-    if (run.count > 0) idle_queue_.Push(IdleExtent{run, stamp.number, stamp.epoch});
-    idle += run.count;
-  }
+  const uint64_t idle = pins_.empty() ? PushIdle(free, stamp) : PushUnpinned(free, stamp);
   if (idle > 0) figures_.idle.Add(slot_size_ * idle);
+  return idle;
+}
+
+uint64_t Segment::PushIdle(const SlotRun& slots, FreeStamp stamp) {
+  if (slots.count > 0) idle_queue_.Push(IdleExtent{slots, stamp.number, stamp.epoch});
+  return slots.count;
+}
+
+uint64_t Segment::PushUnpinned(const SlotRun& slots, FreeStamp stamp) {
+  uint64_t idle = 0;
+  for (SlotRun run{this, slots.first, 0}; run.first < slots.end(); run.first += run.count + 1, run.count = 0) {
+    while (run.end() < slots.end() && IsIdle(slots_[run.end()])) ++run.count;
+    idle += PushIdle(run, stamp);
+  }
   return idle;
 }
 

@@ -119,8 +119,16 @@ class Segment {
   [[nodiscard]] uint64_t EvictedSlots(const SlotRun& slots) const;
   // The number of the free at which the slot became free; 0 if it is not free.
   [[nodiscard]] uint64_t stamp(uint64_t slot) const { return slot < slots_.size() ? slots_[slot].stamp : 0; }
-  // The same for a slot that was ever mapped.
-  [[nodiscard]] uint64_t stamp_of_mapped(uint64_t slot) const { return slots_[slot].stamp; }
+  // The first of these slots, all of which were mapped once, that has the stamp, or that has not; `end` if there is
+  // none.
+  [[nodiscard]] uint64_t FindStamp(uint64_t stamp, uint64_t first, uint64_t end) const {
+    while (first < end && slots_[first].stamp != stamp) ++first;
+    return first;
+  }
+  [[nodiscard]] uint64_t FindOtherStamp(uint64_t stamp, uint64_t first, uint64_t end) const {
+    while (first < end && slots_[first].stamp == stamp) ++first;
+    return first;
+  }
 
   // Sums over the blocks or slots. O(blocks or slots); for tests and error messages.
   [[nodiscard]] Bytes BytesIn(BlockState state) const;
@@ -153,6 +161,9 @@ class Segment {
   Block* FreeBlockOfIdle(uint64_t slot) const;
   // The chunks that lie in `part` wholly, as slots; `touched` is a mapped part of it that each of them touches.
   SlotRun WholeChunks(AddressRange part, AddressRange touched) const;
+  // Puts slots that were freed into the idle queue: all of them, or those that are not pinned. Returns how many.
+  uint64_t PushIdle(const SlotRun& slots, FreeStamp stamp);
+  uint64_t PushUnpinned(const SlotRun& slots, FreeStamp stamp);
   // Whether a slot has no chunk, or continues or begins its own as the slots beside it say.
   bool FollowsInChunk(uint64_t slot) const;
   // Puts a block into, or takes it out of, what its state says finds it.
