@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+import results_page as page
 import results_tables as tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -173,7 +174,8 @@ def main():
     started = time.monotonic()
     shared = find_traces(options.traces)
     output = ROOT / "docs/results.md"
-    notes = tables.extract_notes(output.read_text() if output.exists() else None)
+    before = output.read_text() if output.exists() else None
+    notes, speed = page.extract_notes(before), page.extract_speed(before)
     if not shared:
         # What the repository keeps is the record of all traces; a part of them does not replace it.
         output = ROOT / "out/results.md"
@@ -186,7 +188,7 @@ def main():
             tool.generate(path, GENERATED[path.name])
         traces = shared + generated
         laid = lay_out(run(plan(traces), tool))
-    output.write_text(tables.render_document(describe(len(traces), bool(shared)), laid, notes))
+    output.write_text(page.render_document(describe(len(traces), bool(shared)), laid, notes, speed))
     print(tables.render_summary(laid))
     print(f"\nwrote {output.relative_to(ROOT)} in {time.monotonic() - started:.0f} s")
 

@@ -368,29 +368,3 @@ def render_summary(tables):
             ]
         )
     return markdown_table(["figure", "target", "met on", "stretch met on", "worst figure (trace)"], rows)
-
-
-NOTES_BEGIN = "<!-- Written by hand from here on; `./dev results` keeps it. -->"
-NOTES_END = "<!-- End of what is written by hand. -->"
-
-
-def extract_notes(document):
-    """The part between the marks, or an empty one. ValueError if a mark is missing or stands twice: then what is
-    written by hand cannot be told from what is not."""
-    if document is None:
-        return "\n\n"
-    if document.count(NOTES_BEGIN) != 1 or document.count(NOTES_END) != 1:
-        raise ValueError("the marks around the part that is written by hand are not there once each")
-    begin = document.index(NOTES_BEGIN) + len(NOTES_BEGIN)
-    end = document.index(NOTES_END)
-    if end < begin:
-        raise ValueError("the marks around the part that is written by hand are in the wrong order")
-    return document[begin:end]
-
-
-def render_document(about, tables, notes):
-    """The whole page. `about` is a list of paragraphs."""
-    parts = ["# Results"] + about
-    parts += ["## Summary", render_summary(tables), NOTES_BEGIN + notes + NOTES_END]
-    parts += [render_table(table) for table in tables]
-    return "\n\n".join(parts) + "\n"

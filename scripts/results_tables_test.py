@@ -5,6 +5,7 @@ import pathlib
 import unittest
 
 import results
+import results_page
 import results_tables as tables
 
 
@@ -139,21 +140,21 @@ class OtherTargetsTest(unittest.TestCase):
 
 class DocumentTest(unittest.TestCase):
     def page(self, notes):
-        return tables.render_document(["about"], [tables.fit_table({"a": everyone(lambda: fit(1001))})], notes)
+        return results_page.render_document(["about"], [tables.fit_table({"a": everyone(lambda: fit(1001))})], notes)
 
     def test_keeps_what_is_written_by_hand(self):
         page = self.page("\n\nwhy it stops there\n\n")
-        self.assertEqual(tables.extract_notes(page), "\n\nwhy it stops there\n\n")
-        self.assertEqual(self.page(tables.extract_notes(page)), page)
+        self.assertEqual(results_page.extract_notes(page), "\n\nwhy it stops there\n\n")
+        self.assertEqual(self.page(results_page.extract_notes(page)), page)
 
     def test_begins_without_notes(self):
-        self.assertEqual(tables.extract_notes(None).strip(), "")
+        self.assertEqual(results_page.extract_notes(None).strip(), "")
 
     def test_refuses_to_guess_what_is_written_by_hand(self):
         page = self.page("x")
-        for broken in (page.replace(tables.NOTES_END, ""), page + tables.NOTES_BEGIN, "# Results"):
+        for broken in (page.replace(results_page.NOTES_END, ""), page + results_page.NOTES_BEGIN, "# Results"):
             with self.assertRaises(ValueError):
-                tables.extract_notes(broken)
+                results_page.extract_notes(broken)
 
     def test_every_row_has_as_many_cells_as_its_header(self):
         replays = {"a": everyone(replay, steps=(1, 2, 3, 4)), "b": {}}
