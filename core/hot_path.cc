@@ -87,7 +87,7 @@ absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHa
   if (elsewhere || block->has_users) {
     FreeShared(block, elsewhere ? Named(*stream) : own);
   } else {
-    if (recorder_.on()) NoteFree(*block, own->number(), SnapshotEventKind::kFree);
+    recorder_.Add({address.value(), block->requested(), own->number(), own->number(), SnapshotEventKind::kFree});
     ReleaseBlock(block);
   }
   if (heap.pool().retired()) {

@@ -39,7 +39,7 @@ static_assert(sizeof(RecordedEvent) == 32, "options.h and docs/statistics.md say
 class Recorder {
  public:
   // Reading the clock takes about as long as a tenth of an allocation; once in so many events it is not seen.
-  static constexpr uint64_t kEventsPerTime = 64;
+  static constexpr uint64_t kEventsPerTime = 256;
   static constexpr size_t kLongestLabel = 4096;
 
   // Keeps the latest `capacity` events; with 0, none.
