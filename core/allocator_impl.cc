@@ -83,7 +83,7 @@ void Allocator::Impl::SettlePending(Block* block) {
 }
 
 size_t Allocator::Impl::SettleComplete(CompletionCheck& completion) {
-  const std::vector<Block*> complete = pending_queue_.TakeComplete(completion);
+  const PendingQueue::Blocks complete = pending_queue_.TakeComplete(completion);
   for (Block* block : complete) SettlePending(block);
   return complete.size();
 }

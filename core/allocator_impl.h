@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/address_space.h"
@@ -119,6 +120,8 @@ class Allocator::Impl {
     StreamKey stream;
     PoolState* pool;
   };
+  // Most blocks that others use at all have one such user.
+  using Users = absl::InlinedVector<std::shared_ptr<StreamState>, 2>;
   // Queued work that holds memory back, and the number of the free since which it does.
   struct HeldBack {
     Ticket ticket;
@@ -261,7 +264,7 @@ class Allocator::Impl {
   // Every used block by its begin.
   absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
   // Other streams that RecordUse named, each once, of the live blocks that have some.
-  absl::flat_hash_map<const Block*, std::vector<std::shared_ptr<StreamState>>> users_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const Block*, Users> users_ ABSL_GUARDED_BY(mu_);
   int early_closes_left_ ABSL_GUARDED_BY(mu_) = 0;
 
   FigureCounter live_bytes_ ABSL_GUARDED_BY(mu_);

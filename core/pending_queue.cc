@@ -13,8 +13,8 @@ bool PendingQueue::IsComplete(const PendingBlock& pending, CompletionCheck& comp
   return true;
 }
 
-std::vector<Block*> PendingQueue::TakeCompleteAtFront(CompletionCheck& completion) {
-  std::vector<Block*> complete;
+PendingQueue::Blocks PendingQueue::TakeCompleteAtFront(CompletionCheck& completion) {
+  Blocks complete;
   while (!blocks_.empty() && IsComplete(blocks_.front(), completion)) {
     complete.push_back(blocks_.front().block);
     blocks_.pop_front();
@@ -22,8 +22,8 @@ std::vector<Block*> PendingQueue::TakeCompleteAtFront(CompletionCheck& completio
   return complete;
 }
 
-std::vector<Block*> PendingQueue::TakeComplete(CompletionCheck& completion) {
-  std::vector<Block*> complete;
+PendingQueue::Blocks PendingQueue::TakeComplete(CompletionCheck& completion) {
+  Blocks complete;
   std::deque<PendingBlock> left;
   for (PendingBlock& pending : blocks_) {
     if (IsComplete(pending, completion)) {

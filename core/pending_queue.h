@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "core/block.h"
@@ -18,8 +18,8 @@ namespace expanse {
 
 struct PendingBlock {
   Block* block = nullptr;
-  std::vector<Ticket> tickets;  // the other streams, each once
-  uint64_t number = 0;          // of the free, as in FreeStamp
+  absl::InlinedVector<Ticket, 2> tickets;  // the other streams, each once
+  uint64_t number = 0;                     // of the free, as in FreeStamp
 };
 
 // In the order of their frees.
@@ -30,10 +30,12 @@ class PendingQueue {
  public:
   void Push(PendingBlock pending) { blocks_.push_back(std::move(pending)); }
 
+  using Blocks = absl::InlinedVector<Block*, 8>;
+
   // Takes out the blocks at the front that are complete, up to the first that is not.
-  [[nodiscard]] std::vector<Block*> TakeCompleteAtFront(CompletionCheck& completion);
+  [[nodiscard]] Blocks TakeCompleteAtFront(CompletionCheck& completion);
   // Takes out every block that is complete. O(blocks).
-  [[nodiscard]] std::vector<Block*> TakeComplete(CompletionCheck& completion);
+  [[nodiscard]] Blocks TakeComplete(CompletionCheck& completion);
 
   // The first block that is so; null if none is. O(blocks).
   [[nodiscard]] const PendingBlock* Find(absl::FunctionRef<bool(const PendingBlock&)> wanted) const;

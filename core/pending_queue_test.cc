@@ -49,16 +49,16 @@ class PendingQueueTest : public SimulatedDeviceTest {
     Check();
     return block;
   }
-  std::vector<Block*> TakeCompleteAtFront() {
+  PendingQueue::Blocks TakeCompleteAtFront() {
     CompletionCheck completion(*events_, *device);
-    std::vector<Block*> taken = queue_.TakeCompleteAtFront(completion);
+    PendingQueue::Blocks taken = queue_.TakeCompleteAtFront(completion);
     EXPECT_EQ(completion.status(), absl::OkStatus());
     Check();
     return taken;
   }
-  std::vector<Block*> TakeComplete() {
+  PendingQueue::Blocks TakeComplete() {
     CompletionCheck completion(*events_, *device);
-    std::vector<Block*> taken = queue_.TakeComplete(completion);
+    PendingQueue::Blocks taken = queue_.TakeComplete(completion);
     EXPECT_EQ(completion.status(), absl::OkStatus());
     Check();
     return taken;

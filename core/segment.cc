@@ -1,6 +1,9 @@
 #include "core/segment.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "core/size_class.h"
 
 namespace expanse {
 
@@ -95,6 +98,7 @@ uint64_t Segment::PushUnpinned(const SlotRun& slots, FreeStamp stamp) {
 }
 
 Block* Segment::Fill(uint64_t first_slot, absl::Span<const MappedChunk> chunks) {
+  static_assert(kLargestChunkSlots <= std::numeric_limits<decltype(Slot::chunk_slots)>::max());
   uint64_t end = first_slot;
   for (const MappedChunk& chunk : chunks) end += chunk.slots;
   if (slots_.size() < end) slots_.resize(end);

@@ -25,7 +25,7 @@ absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stre
     recorder_.Add({address.value(), block->requested(), own->number(), user->number(), SnapshotEventKind::kUse});
   }
   if (user == own) return absl::OkStatus();
-  std::vector<std::shared_ptr<StreamState>>& users = users_[block];
+  Users& users = users_[block];
   if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(user);
   block->has_users = true;
   return absl::OkStatus();
@@ -33,7 +33,7 @@ absl::Status Allocator::Impl::RecordUse(DeviceAddress address, StreamHandle stre
 
 void Allocator::Impl::FreeShared(Block* block, const std::shared_ptr<StreamState>& last) {
   const std::shared_ptr<StreamState>& own = block->segment->heap()->stream();
-  std::vector<std::shared_ptr<StreamState>> users;
+  Users users;
   if (block->has_users) {
     const auto named = users_.find(block);
     users = std::move(named->second);
