@@ -95,8 +95,7 @@ absl::Status Allocator::Impl::NoSuchSize(Bytes size) const {
 }
 
 absl::StatusOr<Block*> Allocator::Impl::FindLive(DeviceAddress address) const {
-  const auto it = live_.find(address);
-  if (it != live_.end()) return it->second;
+  if (Block* block = live_.Find(address); block != nullptr) return block;
   return NotLive(address);
 }
 

@@ -17,6 +17,7 @@
 #include "core/age_log.h"
 #include "core/allocator.h"
 #include "core/block.h"
+#include "core/block_table.h"
 #include "core/chunk_supply.h"
 #include "core/climb.h"
 #include "core/completion.h"
@@ -262,7 +263,7 @@ class Allocator::Impl {
   PoolRegistry pools_ ABSL_GUARDED_BY(mu_);
   PendingQueue pending_queue_ ABSL_GUARDED_BY(mu_);
   // Every used block by its begin.
-  absl::flat_hash_map<DeviceAddress, Block*> live_ ABSL_GUARDED_BY(mu_);
+  BlockTable live_ ABSL_GUARDED_BY(mu_);
   // Other streams that RecordUse named, each once, of the live blocks that have some.
   absl::flat_hash_map<const Block*, Users> users_ ABSL_GUARDED_BY(mu_);
   int early_closes_left_ ABSL_GUARDED_BY(mu_) = 0;

@@ -57,6 +57,7 @@ absl::Status CheckPool(const PoolState& pool) {
 absl::Status Allocator::Impl::CheckInvariants() const {
   MutexLock lock(mu_);
   absl::Status status = supply_.CheckInvariants();
+  status.Update(live_.CheckInvariants());
   status.Update(idle_queue_.CheckInvariants());
   status.Update(pending_queue_.CheckInvariants());
   status.Update(recorder_.CheckInvariants());
@@ -91,8 +92,7 @@ absl::Status Allocator::Impl::CheckInvariants() const {
           if (block->state != BlockState::kUsed) continue;
           if (block->has_users != users_.contains(block)) status.Update(absl::InternalError("users of a block"));
           users += block->has_users ? 1 : 0;
-          const auto it = live_.find(block->begin);
-          if (it == live_.end() || it->second != block || RoundUp(block->requested(), kBlockAlignment) != block->size) {
+          if (live_.Find(block->begin) != block || RoundUp(block->requested(), kBlockAlignment) != block->size) {
             status.Update(
                 absl::InternalError(absl::StrCat("the used block ", ToString(block->range()), " is not live")));
           }

@@ -54,7 +54,7 @@ int Allocator::Impl::ClassOf(const Request& request) const {
 
 DeviceAddress Allocator::Impl::HandOut(Block* block, Bytes asked) {
   block->padding = static_cast<uint16_t>((block->size - asked).count());
-  live_.emplace(block->begin, block);
+  live_.Insert(block);
   PoolFigures& pool = block->segment->heap()->pool().figures();
   for (FigureCounter* live : {&live_bytes_, &pool.live}) live->Add(asked);
   for (FigureCounter* allocated : {&allocated_, &pool.allocated}) allocated->Add(block->size);
@@ -70,10 +70,8 @@ DeviceAddress Allocator::Impl::HandOut(Block* block, Bytes asked) {
 
 absl::Status Allocator::Impl::Free(DeviceAddress address, std::optional<StreamHandle> stream) {
   const StallCountingLock lock(mu_, &lock_stalls_);
-  const auto found = live_.find(address);
-  if (found == live_.end()) return NotLive(address);
-  Block* block = found->second;
-  live_.erase(found);
+  Block* block = live_.Take(address);
+  if (block == nullptr) return NotLive(address);
   const StreamHeap& heap = *block->segment->heap();
   const std::shared_ptr<StreamState>& own = heap.stream();
   PoolFigures& pool = heap.pool().figures();

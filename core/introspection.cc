@@ -119,9 +119,9 @@ absl::StatusOr<std::string> Allocator::Impl::GetRecording() const {
   if (!recorder_.on()) return absl::FailedPreconditionError("nothing is recorded: record_events is 0");
   std::vector<RecordedBlock> live;
   live.reserve(live_.size());
-  for (const auto& [address, block] : live_) {
-    live.push_back(RecordedBlock{address, block->requested(), block->segment->heap()->stream()->number()});
-  }
+  live_.ForEach([&live](const Block* block) {
+    live.push_back(RecordedBlock{block->begin, block->requested(), block->segment->heap()->stream()->number()});
+  });
   return FormatRecording(recorder_, live);
 }
 

@@ -75,8 +75,9 @@ class Recorder {
  private:
   void Push(const RecordedEvent& event) {
     RecordedEvent& slot = events_[next_];
-    // No slot that was not written yet holds a mark.
-    if (slot.kind == RecordedEvent::Kind::kMark) DropLabel();
+    // No slot that was not written yet holds a mark. Where there are none at all the slot need not be read, which the
+    // cache has long forgotten.
+    if (!labels_.empty() && slot.kind == RecordedEvent::Kind::kMark) DropLabel();
     // One by one: copied as a whole it would go by way of the stack, in words wider than the fields that were just
     // stored there, and the processor waits where a load covers several stores.
     slot.address = event.address;
